@@ -1,7 +1,7 @@
 """Headway: a QoS-aware data stream manager for monitoring applications.
 
-The public names are loaded when they are first used: Spark's helper processes import modules of this package, start
-many times a run, and need none of them.
+Public names are loaded on first use: Spark's helper processes import modules of this package, start many times per run,
+and need none of these names.
 """
 
 from importlib import import_module
@@ -54,7 +54,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name."""
+    """Import a public name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'headway' has no attribute '{name}'")
     module, _, inner = _HOMES[name].rpartition(".")

@@ -9,18 +9,18 @@ import sys
 
 
 def main() -> int:
-    """Run a command and return its exit code; Ctrl-C says one line even while the modules still load."""
-    # What is loaded stays: to look for garbage in it would take a sixth of the time.
+    """Run a command and return its exit code; Ctrl-C prints a single line, even while modules are loading."""
+    # Loaded modules are never freed; collecting garbage meanwhile would take a sixth of the time.
     gc.disable()
     try:
-        from headway.cli.main import main as run  # takes half a second, so it is loaded within the handler's reach
+        from headway.cli.main import main as run  # takes half a second, so import it inside the try
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr, flush=True)
-        os._exit(130)  # nothing has begun; Python itself would end by the signal if Ctrl-C came within an exec
+        os._exit(130)  # nothing has begun; CPython remembers a Ctrl-C inside exec() and would end by the signal
     gc.freeze()
     gc.enable()
     code = run()
-    # The command is done and its code is known: a signal that comes while Python ends changes neither.
+    # The command is done: a signal during interpreter shutdown must not change its exit code.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     return code

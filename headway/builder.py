@@ -1,8 +1,8 @@
-"""A fluent builder: the same frozen Network as a file gives, written as Python.
+"""A fluent builder that makes, in Python, the same frozen Network as a file.
 
-Every method goes through the same reading of keys and the same inference of schemas as the file, box by box, so the
-same mistakes give the same messages, at the line that makes them; only a missing order is named by its arguments here.
-What only a run can tell (static tables, functions that are not registered yet) is checked when it is known.
+Methods parse keys and infer schemas as the file reader does, box by box, so the same mistake gives the same message,
+raised at the line that makes it; only a missing order is described by its arguments here. What only the run knows
+(static tables, functions not registered yet) is checked when it is known.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ OrderLike = str | Mapping[str, Any] | Order
 Names = str | Sequence[str]
 CostLike = float | str | Duration | Mapping[str, Sequence[float | str]] | Cost
 _BY_ON = ("aggregate", "bsort")
-"""Boxes whose order may be written as arguments of their own."""
+"""Operators whose order may be given as the separate arguments on, slack and by."""
 
 
 class NetworkBuilder:
     """Collects sources, boxes and outputs; `build` gives the frozen Network."""
 
     def __init__(self, name: str, schedule: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
-        """Start an empty network. Relative paths in it are meant from `folder`."""
+        """Start an empty network; its relative paths are resolved against `folder`."""
         self._name = check_name(name, "network")
         self._schedule = None if schedule is None else parse_schedule(schedule)
         self._folder = folder
@@ -46,7 +46,7 @@ class NetworkBuilder:
         self._outputs: dict[str, Output] = {}
         self._numbers: dict[str, int] = {}
         self._arcs: dict[str, Schema | None] = {}
-        """The schema of every arc; None where only the run can tell: behind static tables and functions to come."""
+        """The schema of every arc; None if only the run knows it: static tables or unregistered functions upstream."""
 
     def source(
         self, name: str, schema: str | Mapping[str, str] | Schema, connector: str | Mapping[str, Any] | None = None
@@ -59,11 +59,11 @@ class NetworkBuilder:
         return Stream(self, name)
 
     def table(self, ref: str) -> Table:
-        """Return a static table to join with: a path, or a name that the run gives a table for."""
+        """Return a static table to join with: a path, or a name for which the run supplies a table."""
         return Table(ref)
 
     def build(self) -> Network:
-        """Return the frozen network; it is equal to the one that the equivalent file gives."""
+        """Return the frozen network, equal to that of the equivalent file."""
         network = Network(
             self._name,
             tuple(self._sources.values()),
@@ -96,7 +96,7 @@ class NetworkBuilder:
         schemas: list[Schema] = []
         for item in box.inputs:
             found = None if isinstance(item, Table) else self._arc(item, f"box '{box.name}': in")
-            if found is None:  # the run gives tables, or what stands before is not known itself
+            if found is None:  # the run supplies static tables, or the input's own schema is not known yet
                 return unknown_yet
             schemas.append(found)
         try:
@@ -131,7 +131,7 @@ class NetworkBuilder:
         number = self._numbers.get(op, 1)
         while self._is_taken(f"{op}_{number}"):
             number += 1
-        self._numbers[op] = number  # so that nobody counts from 1 again
+        self._numbers[op] = number  # the next search starts here, not at 1
         return f"{op}_{number}"
 
 
@@ -141,7 +141,7 @@ class Stream:
     def __init__(
         self, builder: NetworkBuilder, box: str, ports: Sequence[str] = ("",), port: str | None = None
     ) -> None:
-        """Name an arc; made by the builder."""
+        """Wrap an arc; called by the builder only."""
         self._builder = builder
         self._box = box
         self._ports = tuple(ports)
@@ -149,7 +149,7 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """The arc's name, as a file has it in ``in``."""
+        """The arc's name, as written under ``in`` in a file."""
         return arc_name(self._box, self._port or "")
 
     def __repr__(self) -> str:
@@ -177,11 +177,11 @@ class Stream:
         return self._box_of("filter", name, where=list(where))
 
     def map(self, *select: str, name: str | None = None) -> Stream:
-        """Make one tuple per tuple, each field an expression."""
+        """Turn each tuple into one tuple whose fields are expressions."""
         return self._box_of("map", name, select=select or None)
 
     def union(self, *others: Stream, ordered: bool = True, name: str | None = None) -> Stream:
-        """Bring streams of the same schema together."""
+        """Merge streams of the same schema."""
         return self._box_of("union", name, others, ordered=ordered)
 
     def universal(
@@ -193,7 +193,7 @@ class Stream:
         mode: str | None = None,
         name: str | None = None,
     ) -> Stream:
-        """Pass tuples on at a set cost and selectivity, to model other boxes; with others as a union does."""
+        """Pass tuples on at a set cost and selectivity, to model other boxes; merges `others` as a union does."""
         return self._box_of("universal", name, others, cost=cost, selectivity=selectivity, seed=seed, mode=mode)
 
     def bsort(
@@ -265,12 +265,12 @@ class Stream:
         ordered: bool = True,
         name: str | None = None,
     ) -> Stream:
-        """For each tuple of this stream: results over the tuples of the other that lie within `size`."""
+        """Make results, for each tuple of this stream, over the other's tuples within `size` of it."""
         keys: dict[str, Any] = {"select": select or None, "size": size, "order": _orders(order), "ordered": ordered}
         return self._box_of("resample", name, (other,), **keys)
 
     def box(self, op: str, *others: Stream | Table, name: str | None = None, **keys: Any) -> Stream:
-        """Add a box with any operator, such as one of an installed package, by its keys as a file has them."""
+        """Add a box with any operator, such as one of an installed package, with its keys as in a file."""
         return self._box_of(op, name, others, **keys)
 
     def output(

@@ -22,26 +22,26 @@ Floats = npt.NDArray[np.float64]
 Number = TypeVar("Number", np.int64, np.float64)
 
 REMEMBER = 1000.0
-"""Calls of a box after which a call counts about a third, unless somebody wants it otherwise."""
+"""Default number of calls of a box after which the weight of a call has fallen to about a third (1/e)."""
 HALF_LIFE = 5.0
-"""Seconds after which a tuple counts half in rates and recent utilities, where nothing is said."""
+"""Default half-life of rates and recent utilities, in seconds."""
 _FOLD_AFTER = 4096
-"""Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
+"""Reported calls that may wait to be folded: batching keeps reports cheap, the limit bounds memory."""
 EARLY, SHORT = 3, 64
-"""The first calls of a box tell more of imports, caches and first memory than of its tuples, if these are so few."""
+"""The first EARLY calls, if of fewer than SHORT tuples, measure imports and cold caches more than the box itself."""
 _FADED = 1e-200
-"""A faded sum below this says nothing any more."""
+"""Faded sums below this have no significant digits left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who feeds whom. Boxes stand in topological order: each after those it reads."""
+    """Which box feeds which. Boxes are in topological order: each after those it reads."""
 
     boxes: tuple[str, ...]
     sources: tuple[str, ...]
     outputs: tuple[str, ...]
     qos: tuple[QoS, ...]
-    """By output: what its results are worth."""
+    """By output: its QoS graphs."""
     producers: tuple[tuple[int, ...], ...]
     """By box: the boxes that it reads."""
     consumers: tuple[tuple[int, ...], ...]
@@ -51,7 +51,7 @@ class Topology:
     roots: tuple[int, ...]
     """By output: the box that feeds it, -1 where it is a source."""
     timeouts: tuple[float, ...] = ()
-    """By box: the seconds after which its windows time out, infinite where they do not; empty where no box has any."""
+    """By box: the seconds after which its windows time out, infinite for never; empty if no box has a timeout."""
 
     @property
     def arcs(self) -> list[tuple[int, int]]:
@@ -69,7 +69,7 @@ class Topology:
         return boxes
 
     def downstream(self, boxes: Iterable[int], within: Container[int]) -> set[int]:
-        """Return some boxes and all that they lead to by ways `within` others."""
+        """Return some boxes and all boxes downstream of them, following only those in `within`."""
         pending, found = list(boxes), set[int]()
         while pending:
             one = pending.pop()
@@ -79,7 +79,7 @@ class Topology:
         return found
 
     def gather(self, own: Sequence[int]) -> list[int]:
-        """Return by box what it and the boxes behind it have together; sets are given as bits, see `members`."""
+        """Return by box the union of its own set and those of all boxes downstream; sets are bits, see `members`."""
         found = list(own)
         for box in range(len(found) - 1, -1, -1):
             for producer in self.producers[box]:
@@ -97,10 +97,10 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class BoxReadings:
-    """Statistics of all boxes at one moment, as arrays by box; what a box never did counts as nothing.
+    """Statistics of all boxes at one moment, as arrays by box; 0 for what a box never did.
 
-    The counters are of the whole run; the others follow the box as it is lately. Nobody writes to the arrays:
-    all who read the same moment share them.
+    Counters cover the whole run; the other values follow recent behaviour. The arrays are read-only, because all
+    readers of one moment share them.
     """
 
     calls: Int64s
@@ -109,19 +109,19 @@ class BoxReadings:
     busy: Int64s
     """Nanoseconds spent in the box."""
     tuple_size: Floats
-    """Bytes per tuple that came in."""
+    """Bytes per tuple in."""
     overhead: Floats
-    """Seconds that one call costs before any tuple, by the running cost model."""
+    """Fixed seconds per call, by the running cost model."""
     cost: Floats
-    """Seconds that one tuple costs, by the running cost model."""
+    """Seconds per tuple, by the running cost model."""
     selectivity: Floats
     """Tuples out per tuple in; 1 for a box that has seen none."""
     rate_in: Floats
-    """Tuples that the box took per second; 0 where nobody measured time."""
+    """Tuples in per second; 0 where time was not measured."""
     early: Int64s
-    """Tuples of first calls of each box, and nanoseconds spent on them: few, by a box that warms up (see EARLY)."""
+    """Two rows: tuples in the short first calls of each box, and nanoseconds spent on them (see EARLY)."""
     exact: bool = False
-    """Whether costs are known, and not measured."""
+    """Whether costs were declared as exact, not measured."""
 
     @property
     def overall(self) -> Floats:
@@ -130,30 +130,29 @@ class BoxReadings:
 
 
 class Statistics:
-    """Gathers what steps report: a list append per box call, folded into arrays when somebody looks.
+    """Collects what steps report: one list append per box call, folded into arrays on reading.
 
-    The cost model ``overhead + cost * tuples`` is a running least-squares fit over box calls; older calls
-    fade, so that it follows the box: each call of a box leaves ``1 - 1/remember`` of the weight of those before
-    it. Selectivity and tuple size fade in the same way. Where nothing with weight is left to say better, as at a
-    box that was called without tuples for long, the last value stays.
+    The cost model ``overhead + cost * tuples`` is a running least-squares fit over box calls in which older calls fade:
+    each call of a box leaves ``1 - 1/remember`` of the weight of those before it. Selectivity and tuple size fade in
+    the same way. Where no weight is left, as in a box that was long called without tuples, the last value stays.
 
-    What somebody declares stands in for what has not been measured enough, or for all that is measured.
+    Declared values replace measurements until there are enough of these, or always if they are exact.
     """
 
     PRIOR = 8
-    """Calls of a box after which what was measured counts, and no longer what was declared."""
+    """Calls of a box after which measurements replace declared values."""
 
     def __init__(self, boxes: int, remember: float = REMEMBER, half_life: float = HALF_LIFE) -> None:
         """Start without readings.
 
         `remember` is the number of calls of a box after which a call's weight has fallen to about 1/e (infinite:
-        nothing is forgotten), `half_life` the seconds after which a tuple counts half in the rates.
+        nothing is forgotten), `half_life` the half-life of rates, in seconds.
         """
         if not remember >= 1:
             raise HeadwayError(f"statistics remember 1 call or more (inf for all), not {remember}")
         if not half_life > 0:
             raise HeadwayError(f"the half-life of rates is more than 0 seconds, not {half_life}")
-        # A trace is always left, so that an empty train does not wipe out what is known.
+        # Some weight always remains, so that an empty train does not wipe out what is known.
         self._fade = max(1 - 1 / remember, 1e-9)
         self._calls: list[tuple[int, int, int, int, int]] = []
         self._lock = threading.Lock()
@@ -178,10 +177,10 @@ class Statistics:
         *,
         exact: bool = False,
     ) -> None:
-        """Say what is known of the boxes beforehand, as arrays by box with NaN where nothing is known.
+        """Declare what is known of the boxes in advance, as arrays by box with NaN where unknown.
 
-        It counts until PRIOR calls of a box have been measured; if it is `exact`, it counts always. A later
-        declaration replaces an earlier one.
+        Declared values apply until PRIOR calls of a box have been measured; if `exact`, always. A later declaration
+        replaces an earlier one.
         """
         declared: dict[str, Floats] = {}
         for name, values in {"cost": cost, "overhead": overhead, "selectivity": selectivity}.items():
@@ -202,23 +201,23 @@ class Statistics:
 
     @property
     def exact(self) -> bool:
-        """Whether what was declared counts always, so that nothing has to be found out."""
+        """Whether declared values always apply, so that nothing has to be measured."""
         return self._exact
 
     def report(self, box: int, tuples_in: int, tuples_out: int, nanoseconds: int, bytes_in: int) -> None:
-        """Note one box call; may come from any thread. `bytes_in` is -1 where nobody measured it."""
+        """Record one box call, from any thread. `bytes_in` is -1 if it was not measured."""
         self._calls.append((box, tuples_in, tuples_out, nanoseconds, bytes_in))
         if len(self._calls) >= _FOLD_AFTER:
             self.fold()
 
     def report_all(self, calls: Sequence[tuple[int, int, int, int, int]]) -> None:
-        """Note several box calls, each as `report` takes it."""
+        """Record several box calls, each with the arguments of `report`."""
         self._calls += calls
         if len(self._calls) >= _FOLD_AFTER:
             self.fold()
 
     def fold(self) -> None:
-        """Take what was reported into the arrays."""
+        """Fold reported calls into the arrays."""
         with self._lock:
             self._fold()
 
@@ -255,9 +254,9 @@ class Statistics:
         self._follow(boxes, self._sums.add_at(boxes, np.add.reduceat(parts, starts, axis=1), self._fade**calls))
 
     def _follow(self, boxes: Int64s, sums: Floats) -> None:
-        """Draw from the sums of some boxes what they cost and let through."""
+        """Derive the costs, selectivities and tuple sizes of some boxes from their sums."""
         weight, n, t, nn, _, out, size, sized = sums
-        # Below that, tuples came so many calls ago that their sums have no digits left.
+        # Below that, the last tuples came so many calls ago that their sums have no digits left.
         known = nn > _FADED
         safe = np.where(known, n, 1.0)
         mean, line = t / safe, slope(sums)
@@ -270,10 +269,10 @@ class Statistics:
         self._size[boxes] = np.where(measured, size / np.where(measured, sized, 1.0), self._size[boxes])
 
     def readings(self, now: int | None = None) -> BoxReadings:
-        """Return the statistics as they are now; the caller may keep them, but not write to them.
+        """Return the current statistics; the caller may keep them, but not write to them.
 
-        Asked again before anything was reported, it returns the same object. Rates move on when the moment is
-        given: they are means over the time since the first such moment, in which older time counts less.
+        It returns the same object until a call is reported, values are declared or rates change. Rates advance only
+        when `now` is given: they are means over the time since the first such moment, with less weight for older time.
         """
         with self._lock:
             self._fold()
@@ -287,7 +286,7 @@ class Statistics:
 
     def _read(self) -> BoxReadings:
         calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
-        # What first calls took says nothing where somebody has declared what a tuple costs.
+        # Early calls are irrelevant where the cost of a tuple is declared.
         declared = self._declared.get("cost")
         early: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
         return BoxReadings(
@@ -305,7 +304,7 @@ class Statistics:
         )
 
     def _best(self, name: str, measured: Floats) -> Floats:
-        """Return what was declared where that counts, and what was measured elsewhere."""
+        """Return declared values where they apply, and measured ones elsewhere."""
         declared = self._declared.get(name)
         if declared is None:
             return _frozen(measured.copy())
@@ -321,7 +320,7 @@ def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def members(bits: int) -> tuple[int, ...]:
-    """Return the numbers of the bits that are set, ascending."""
+    """Return the numbers of the bits that are set, in ascending order."""
     if bits.bit_count() <= 1:
         return (bits.bit_length() - 1,) if bits else ()
     packed = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckedNetwork(Structure):
-    """A network that is well formed, with what was found out about it. Arcs have their canonical names."""
+    """A well-formed network with its inferred schemas. Arcs have their canonical names."""
 
     arcs: Mapping[str, Schema]
     """The schema of every arc: a source's name, a box's name, or ``box.port``."""
@@ -53,9 +53,9 @@ def check(
 ) -> CheckedNetwork:
     """Return the network with the schema of every arc, or raise a NetworkError that names box and key.
 
-    `functions` are the user's functions over the built-in ones (default: all that are registered).
-    `tables` gives static tables, or their schemas, by name; others are read from their files. No other machine is
-    contacted for them unless the network's trust names its host, or `contact` says that a run begins.
+    `functions` are the built-in functions and the user's (default: all that are registered).
+    `tables` gives static tables, or their schemas, by name; others are read from their files. No other host is
+    contacted for them unless the network's trust names it, or `contact` is set because a run begins.
     """
     structure = check_structure(network)
     trust = network.trust if contact else network.trust.contacting_nobody()
@@ -95,7 +95,7 @@ def check(
 
 
 def _check_approximate(structure: Structure) -> None:
-    """Refuse estimates behind boxes whose results do not say, by their arrival numbers, which tuples were dropped."""
+    """Refuse estimates downstream of boxes whose results do not show, by arrival numbers, which tuples were dropped."""
     boxes = {box.name: box for box in structure.order}
     for box in structure.order:
         if not box.spec.approximate:
@@ -112,7 +112,7 @@ def _check_approximate(structure: Structure) -> None:
 
 
 def check_numeric(schema: Schema, name: str) -> None:
-    """Raise a NetworkError if a field, which a value graph needs, is not there or is no number."""
+    """Raise a NetworkError if the field of a value graph is missing or not numeric."""
     field = schema.field(name)
     numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
     if not numeric:

@@ -13,13 +13,13 @@ MILLISECOND = 1_000_000
 MICROSECOND = 1_000
 
 stopwatch = time.perf_counter_ns
-"""Nanoseconds of a monotonic counter, to measure how long a step took. It is not a moment."""
+"""Nanoseconds of a monotonic counter, to measure durations. Not comparable with a clock's moments."""
 processor = time.process_time_ns
-"""Nanoseconds for which this process has had a processor, all its threads together."""
+"""CPU time of this process in nanoseconds, over all its threads."""
 
 
 def burn(nanoseconds: int) -> None:
-    """Keep a processor busy until the stopwatch has moved on by this much; returns at once for zero or less."""
+    """Busy-wait for this long by the stopwatch; returns at once for zero or less."""
     if nanoseconds > 0:
         until = stopwatch() + nanoseconds
         while stopwatch() < until:
@@ -27,17 +27,17 @@ def burn(nanoseconds: int) -> None:
 
 
 class Clock(Protocol):
-    """What an engine needs of time."""
+    """The source of time for an engine."""
 
     def now(self) -> int:
-        """Return the present moment; never less than an earlier answer."""
+        """Return the current moment; never less than an earlier answer."""
 
     def sleep(self, nanoseconds: int) -> None:
-        """Let this much time pass; may return early, never blocks for longer than asked by much."""
+        """Let this much time pass; may return early, and never blocks for much longer than asked."""
 
 
 class WallClock:
-    """Real time: the system's date at the start, carried on by a monotonic counter."""
+    """Real time: the system time at creation, advanced by a monotonic counter."""
 
     def __init__(self) -> None:
         self._offset = time.time_ns() - time.perf_counter_ns()
@@ -47,7 +47,7 @@ class WallClock:
         return self._offset + time.perf_counter_ns()
 
     def sleep(self, nanoseconds: int) -> None:
-        """Sleep for real."""
+        """Block the calling thread for this long."""
         if nanoseconds > 0:
             time.sleep(nanoseconds / SECOND)
 
@@ -63,11 +63,11 @@ class ManualClock:
         return self._now
 
     def sleep(self, nanoseconds: int) -> None:
-        """Move on by this much at once."""
+        """Advance by this much at once."""
         self.advance(max(0, nanoseconds))
 
     def advance(self, nanoseconds: int) -> None:
-        """Move on by this much; time does not go back."""
+        """Advance by this much; raises a ValueError if it is negative."""
         if nanoseconds < 0:
             raise ValueError("a clock does not go back")
         self._now += nanoseconds

@@ -24,7 +24,7 @@ Int64s = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""The step from one state of SplitMix64 to the next."""
+"""The increment of SplitMix64's state."""
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 
 _NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
@@ -37,7 +37,7 @@ _NUMPY: dict[pa.DataType, np.dtype[Any]] = {
 
 
 def numpy_type(type_: pa.DataType) -> np.dtype[Any] | None:
-    """Return the numpy type that holds a column's values, or None when they stay an Arrow array.
+    """Return the numpy type that holds a column's values, or None if they stay an Arrow array.
 
     Dates are days and timestamps are microseconds since 1970, as in Arrow.
     """
@@ -47,9 +47,8 @@ def numpy_type(type_: pa.DataType) -> np.dtype[Any] | None:
 class Column:
     """The values of one field: a numpy array with a mask of the non-null ones, or an Arrow array.
 
-    `valid` is None when a numpy column has no NULLs; it is always None for an Arrow array, which knows its
-    own. What stands in `values` where `valid` is False is undefined: mask before you look. Immutable by
-    convention, because trains share columns.
+    `valid` is None when a numpy column has no NULLs; it is always None for an Arrow array, which has its own. `values`
+    are undefined where `valid` is False: apply the mask first. Immutable by convention, because trains share columns.
     """
 
     __slots__ = ("valid", "values")
@@ -93,14 +92,14 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values as they are referred to here."""
+        """Bytes of the values that this column refers to."""
         if isinstance(self.values, np.ndarray):
             return self.values.nbytes + (0 if self.valid is None else self.valid.nbytes)
         return int(self.values.nbytes)
 
 
 class Unread(Column):
-    """Stands where a column was left out because nobody will read it."""
+    """Placeholder for a column that was left out because it will not be read."""
 
     __slots__ = ()
 
@@ -117,7 +116,7 @@ class Unread(Column):
 
     @property
     def nbytes(self) -> int:
-        """Take no space."""
+        """Always 0."""
         return 0
 
 
@@ -125,7 +124,7 @@ UNREAD = Unread()
 
 
 class Chosen(Column):
-    """Some values of a column, taken when somebody reads them."""
+    """Some values of a column, taken on first access."""
 
     __slots__ = ("_column", "_indices", "_taken")
 
@@ -192,7 +191,7 @@ def to_arrow(column: Column, type_: pa.DataType) -> pa.Array:
 
 @lru_cache(maxsize=1024)
 def exporter(type_: pa.DataType) -> Callable[[Column], pa.Array]:
-    """Return a function that turns columns of a type into Arrow arrays: looking a type up costs more than exporting."""
+    """Return a function that turns columns of a type into Arrow arrays: looking up a type costs more than exporting."""
     dtype = _NUMPY.get(type_)
 
     def export_arrow(column: Column) -> pa.Array:
@@ -214,8 +213,17 @@ def exporter(type_: pa.DataType) -> Callable[[Column], pa.Array]:
     return export
 
 
+def quiet() -> np.errstate:
+    """Return a context in which numpy does not warn of infinities and NaN, which are values like any other.
+
+    Expressions and kernels rely on it: whatever runs them enters it once per thread, because entering it for each
+    call would cost more than many a call. It holds for the current thread.
+    """
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
 def as_floats(column: Column) -> npt.NDArray[np.float64]:
-    """Return a column of numbers as floats, NaN where it is NULL; a copy where that is needed."""
+    """Return a column of numbers as floats, NaN where it is NULL; copies only if needed."""
     if not isinstance(column.values, np.ndarray):
         decimals: npt.NDArray[np.float64] = column.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return decimals
@@ -226,7 +234,7 @@ def as_floats(column: Column) -> npt.NDArray[np.float64]:
 
 
 def concat(columns: Sequence[Column]) -> Column:
-    """Return the columns one after the other."""
+    """Concatenate the columns."""
     if len(columns) == 1:
         return columns[0]
     if not isinstance(columns[0].values, np.ndarray):
@@ -238,7 +246,7 @@ def concat(columns: Sequence[Column]) -> Column:
 
 
 def truth(answer: Column) -> Mask:
-    """Return where a predicate is true; NULL is not."""
+    """Return where a predicate is true; NULL is not true."""
     mask: Mask = answer.values if answer.valid is None else answer.values & answer.valid
     return mask
 
@@ -258,15 +266,15 @@ def empty(type_: pa.DataType) -> Column:
 
 
 def from_pylist(values: Sequence[object], type_: pa.DataType) -> Column:
-    """Return a column of Python values, for tests and small things."""
+    """Return a column of Python values, for tests and small data."""
     return from_arrow(pa.array(values, type_))
 
 
 def splitmix64(values: Hashes) -> Hashes:
-    """Return the hash of each value: a bijection of 64 bits, by which near values become far ones."""
+    """Return the hash of each value: a bijection on 64 bits that scatters neighbouring values."""
     mixed: Hashes = values + GOLDEN
     shifted = np.empty_like(mixed)
-    for shift, factor in _ROUNDS:  # in place: a drop box must cost less than what it saves
+    for shift, factor in _ROUNDS:  # in place: a drop box must cost less than it saves
         np.right_shift(mixed, shift, out=shifted)
         mixed ^= shifted
         mixed *= factor

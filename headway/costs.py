@@ -1,22 +1,21 @@
-"""The cost model: what flows through every box, and what work a tuple makes on its way to the outputs.
+"""The cost model: the flow of tuples through every box, and the work that a tuple causes on its way to the outputs.
 
-One model walks the network for everybody, along its arcs and by what each of them gets of its box's tuples (`Shares`):
+All readers share one model. It walks the network along its arcs, weighted by their shares of a box's tuples (`Shares`):
 
-- forwards for rates: the tuples that come to each box per second, from those of the sources;
-- backwards for work: the seconds that a tuple which enters a box makes, there and in all boxes behind it;
+- forwards for rates: the tuples per second that reach each box, from the rates of the sources;
+- backwards for work: the seconds that a tuple entering a box causes, there and in all boxes downstream;
 - for units: what a step costs until its tuples are delivered, the paper's cost(D(b)), for all units at once;
-- for the static analysis of the paper on Aurora (section 4.4). A box with the cost c (seconds per tuple) and the
-  selectivity s (tuples out per tuple in) to which r tuples come per second has
+- for the static analysis of the paper on Aurora (section 4.4). A box with the cost c (seconds per tuple), the
+  selectivity s (tuples out per tuple in) and r tuples in per second has
 
       load = r * c        stable if 1 / c >= r        rate out = min(1 / c, r) * s
 
-  and the sum of all loads is the least capacity that the network needs, `min_cap`, in seconds of work per second, which
-  is processors. A capacity C of which the share H is meant for this network is too small if C * H < min_cap.
+  and the sum of all loads is the least capacity that the network needs, `min_cap`, in seconds of work per second, that
+  is, in processors. A capacity C of which this network may use the share H is too small if C * H < min_cap.
 
-By the formula a box that cannot keep up hides what would be to do behind it: give it more processors, and the next box
-is the one that is too slow. To size a machine, or to know how much to shed, one has to know what all that arrives would
-cost. So `analyse` passes on the demand, r * s, unless it is told to throttle as the formula does. Where all boxes are
-stable both are the same.
+By this formula, a box that cannot keep up hides the work downstream of it: give it more processors, and the next box
+becomes the bottleneck. Sizing a machine, or deciding how much to shed, needs the cost of all that arrives. So `analyse`
+passes on the demand, r * s, unless told to throttle as the formula does. If all boxes are stable, both are the same.
 """
 
 from __future__ import annotations
@@ -37,37 +36,37 @@ from headway.network import arc_name
 from headway.structure import owner
 
 HEADROOM = 0.9
-"""The share of the capacity that boxes may need; the rest is for the engine itself, and for what nobody foresaw."""
+"""The share of the capacity that boxes may use; the rest is a reserve for the engine and the unforeseen."""
 TRAIN = 1000.0
-"""Tuples per call, where nothing is said."""
+"""Default number of tuples per call."""
 _ROUNDING = 1e-9
-"""So that 1,000 tuples per second at 1 ms are one processor, whatever binary fractions make of it."""
+"""Tolerance, so that 1,000 tuples per second at 1 ms fit one processor despite binary fractions."""
 _NARROW = 12
-"""Nodes per level below which one by one is faster than level by level with arrays."""
+"""Mean nodes per level below which a walk node by node is faster than level by level with arrays."""
 
 Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How a box's tuples divide over those who read it; what is not named gets all of them."""
+    """How boxes' tuples are divided among their readers; a reader that is not listed gets all of them."""
 
     boxes: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """By producer and consumer: tuples that the consumer gets per tuple that the producer makes.
+    """By producer and consumer: tuples that the consumer gets per tuple produced.
 
-    It is more than 1 for a box that reads the same tuples twice.
+    More than 1 for a box that reads the same tuples twice.
     """
     outputs: Mapping[int, float] = field(default_factory=dict)
-    """By output: the share of the tuples of the box that feeds it."""
+    """By output: its share of the tuples of the box that feeds it."""
     direct: Mapping[int, int] = field(default_factory=dict)
-    """By output that hangs on a source: the source. A topology does not say which of several it is."""
+    """By output that a source feeds: the source. A topology does not say which of several it is."""
 
 
 class _Arcs:
-    """Arcs between numbered nodes, laid out once to be walked often.
+    """Arcs between numbered nodes, prepared once for many walks.
 
-    Nodes stand in topological order and arcs are sorted by producer. Both ways of walking add in the same order, so
-    they give the same numbers: level by level with arrays, or one by one where a network is deep and narrow.
+    Nodes are in topological order, arcs sorted by producer. A walk goes level by level with arrays, or node by node if
+    the network is deep and narrow. Both add in the same order, so they give the same numbers.
     """
 
     def __init__(self, nodes: int, arcs: Sequence[tuple[int, int]]) -> None:
@@ -85,14 +84,14 @@ class _Arcs:
 
     @staticmethod
     def _levels(levels: Sequence[int], step: int) -> list[Places]:
-        """Return the arcs of each level, in their order or, with step -1, in the opposite one."""
+        """Return the arcs of each level, in their order or, with step -1, in reverse."""
         of = np.array(levels, np.intp)[::step]
         order = np.argsort(of, kind="stable")
         places = (np.arange(len(of))[::step])[order]
         return np.split(places, np.flatnonzero(np.diff(of[order])) + 1) if len(of) else []
 
     def forwards(self, values: Floats, gains: Floats, limits: Floats | None = None) -> Floats:
-        """Return what comes to each node: its own, and what its producers pass on; of no more than `limits` each."""
+        """Return each node's own value plus what its producers pass on, each of no more than its limit."""
         if self._deep:
             found, factors = values.tolist(), gains.tolist()
             most = [np.inf] * len(found) if limits is None else limits.tolist()
@@ -107,7 +106,7 @@ class _Arcs:
         return flow
 
     def backwards(self, values: Floats, gains: Floats) -> Floats:
-        """Return what a unit that enters each node comes to: the node's own, and its share of what is behind it."""
+        """Return each node's own value plus those of all nodes downstream, weighted by the gains on the way."""
         if self._deep:
             found, factors = values.tolist(), gains.tolist()
             for at in range(len(factors) - 1, -1, -1):
@@ -121,15 +120,15 @@ class _Arcs:
 
 
 class CostModel:
-    """A topology and its shares, made ready once to be walked often: a millisecond or two for 10,000 boxes."""
+    """A topology and its shares, prepared once for many walks, each a millisecond or two for 10,000 boxes."""
 
     def __init__(self, topology: Topology, shares: Shares | None = None) -> None:
-        """Lay out the arcs; set-up takes a loop over all boxes."""
+        """Prepare the arcs, in a loop over all boxes."""
         self.topology = topology
-        # Sorted by producer: boxes stand in topological order, so a box's rate is whole when its turn comes.
+        # Sorted by producer: boxes are in topological order, so a box's rate is complete when its turn comes.
         self.arcs = topology.arcs
         self.place = {arc: at for at, arc in enumerate(self.arcs)}
-        """By arc, as producer and consumer: its place among them."""
+        """By arc (producer, consumer): its index in `arcs`."""
         self._flow = _Arcs(len(topology.boxes), self.arcs)
         reads = [(source, box) for source, readers in enumerate(topology.readers) for box in readers]
         self._read: Places = np.array(reads, np.intp).reshape(-1, 2)
@@ -138,7 +137,7 @@ class CostModel:
     def _weigh(self, shares: Shares) -> None:
         topology = self.topology
         self.weights: Floats = np.ones(len(self.arcs))
-        """By arc: the tuples that it gets per tuple that its box makes."""
+        """By arc: the tuples that it gets per tuple its box produces."""
         for arc, share in shares.boxes.items():
             if arc in self.place:
                 self.weights[self.place[arc]] = share
@@ -147,21 +146,21 @@ class CostModel:
             self._delivered[output] = share
         fed = [at for at, root in enumerate(topology.roots) if root >= 0]
         self.delivers: Floats = np.zeros(len(topology.boxes))
-        """By box: the tuples that go to outputs at once per tuple that it makes."""
+        """By box: the tuples that go straight to outputs per tuple it produces."""
         np.add.at(self.delivers, [topology.roots[at] for at in fed], self._delivered[fed])
         count, alone = len(topology.boxes), len(topology.sources) == 1
-        # Where a box would stand in the row of all boxes and then all sources; after both, nobody knows.
+        # Indices into all boxes, then all sources, then a NaN for unknown; a single source is never unknown.
         unknown = count + (0 if alone else len(topology.sources))
         feeders = [
             root if root >= 0 else count + shares.direct[output] if output in shares.direct else unknown
             for output, root in enumerate(topology.roots)
         ]
         self._feeders: Places = np.array(feeders, np.intp)
-        self._ways: list[list[tuple[int, float]]] = []  # made when somebody first asks
+        self._ways: list[list[tuple[int, float]]] = []  # made when first needed
 
     @property
     def ways(self) -> list[list[tuple[int, float]]]:
-        """By box: those that read it, each with the tuples that it gets per tuple that the box makes."""
+        """By box: its consumers, each with the tuples it gets per tuple that the box makes."""
         if not self._ways:
             self._ways = [[] for _ in self.topology.boxes]
             for (producer, consumer), weight in zip(self.arcs, self.weights.tolist(), strict=True):
@@ -169,67 +168,67 @@ class CostModel:
         return self._ways
 
     def with_shares(self, shares: Shares) -> CostModel:
-        """Return the model with other shares, without laying out the arcs again."""
+        """Return the model with other shares, without preparing the arcs again."""
         model = copy(self)
         model._weigh(shares)
         return model
 
     def share(self, producer: int, consumer: int) -> float:
-        """Return how many tuples a box gets per tuple that another one makes, over all its inputs together."""
+        """Return how many tuples a box gets per tuple that another one produces, over all its inputs together."""
         at = self.place.get((producer, consumer))
         return 0.0 if at is None else float(self.weights[at])
 
     def rates(self, source_rates: Floats, selectivity: Floats, limits: Floats | None = None) -> Floats:
-        """Return the tuples that come to each box per second, from those of each source.
+        """Return the tuples per second that reach each box, from the rates of the sources.
 
-        With `limits`, a box passes on what it makes of so many tuples per second at most.
+        With `limits`, by box, a box processes no more than its limit of tuples per second.
         """
         rates: Floats = np.zeros(len(self.topology.boxes))
         np.add.at(rates, self._read[:, 1], source_rates[self._read[:, 0]])
         return self._flow.forwards(rates, self.weights * selectivity[self._flow.producers], limits)
 
     def work(self, costs: Floats, selectivity: Floats) -> Floats:
-        """Return by box the seconds of work that a tuple which enters it makes, there and in all boxes behind it."""
+        """Return by box the seconds of work that a tuple entering it causes, there and in all boxes downstream."""
         return self._flow.backwards(costs, self.weights * selectivity[self._flow.producers])
 
     def source_work(self, work: Floats) -> Floats:
-        """Return by source the seconds of work that one of its tuples makes, from what `work` says of the boxes."""
+        """Return by source the seconds of work that one of its tuples causes, from the result of `work` by box."""
         found: Floats = np.zeros(len(self.topology.sources))
         np.add.at(found, self._read[:, 0], work[self._read[:, 1]])
         return found
 
     def deliveries(self, source_rates: Floats, rate_out: Floats) -> Floats:
-        """Return by output the tuples that are delivered per second; NaN where it hangs on a source nobody named."""
+        """Return by output the tuples delivered per second; NaN if an unknown source feeds it."""
         return np.concatenate((rate_out, source_rates, [np.nan]))[self._feeders] * self._delivered
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
-    """What steps cost, as arrays by unit: ``overhead + cost * tuples`` seconds until the tuples are delivered.
+    """The costs of steps, as arrays by unit: ``overhead + cost * tuples`` seconds until the tuples are delivered.
 
-    Counted are the boxes of the unit and those downstream of it, each for the share of tuples that comes through to it.
-    Both are 0 where nothing has been measured yet.
+    They include the boxes of the unit and those downstream, each for the share of tuples that reaches it, and are 0
+    where nothing has been measured yet.
     """
 
     overhead: Floats
     cost: Floats
     yields: Floats
-    """Tuples delivered to outputs for each tuple that a step takes."""
+    """Tuples delivered to outputs per tuple that a step takes."""
 
     def seconds(self, tuples: Int64s) -> Floats:
-        """Return by unit how long it takes until so many tuples are delivered."""
+        """Return by unit the seconds until its `tuples` are delivered."""
         return self.overhead + self.cost * tuples
 
 
 class UnitCostModel:
-    """Follows the tuples of every unit to its outputs.
+    """Computes what a unit's tuples cost on their way to the outputs.
 
-    A unit of several boxes is a superbox: it brings tuples to its outputs by itself, so that only its own boxes count.
-    Where every unit is a single box, all boxes downstream count.
+    A unit of several boxes is a superbox: it takes tuples to its outputs by itself, so only its own boxes count. If
+    every unit is a single box, all boxes downstream count.
     """
 
     def __init__(self, model: CostModel, units: Sequence[Sequence[int]]) -> None:
-        """Lay out what follows what, once for a network; `units` gives the boxes of each."""
+        """Prepare the arcs of all units, once for a network; `units` gives the boxes of each."""
         self.model = model
         """May be replaced by one with other shares."""
         self._plain = all(len(boxes) == 1 for boxes in units)
@@ -254,17 +253,17 @@ class UnitCostModel:
             self._arc = np.array(places, np.intp)
         self._flow = _Arcs(count, arcs)
         self._boxless: Mask = np.array([not boxes for boxes in units], np.bool_)
-        # A call's overhead is shared by those who feed it, so that a box behind two branches is not counted twice.
+        # A call's overhead is split among the box's feeders, so that a box downstream of two branches counts once.
         feeders = np.bincount(self._flow.consumers, minlength=count)
         self._calls: Floats = 1.0 / feeders[self._flow.consumers]
-        self._seen: tuple[BoxReadings, CostModel] | None = None  # and what followed from it:
+        self._seen: tuple[BoxReadings, CostModel] | None = None  # inputs of what is cached below
         self._of_boxes: UnitCosts | None = None
         self._tuple = self._yield = self._call = np.zeros(0)
 
     def read(self, boxes: BoxReadings, waiting: Int64s) -> UnitCosts:
-        """Return the costs of all units; a unit's tuple costs the mean over those that wait at its boxes (`waiting`).
+        """Return the costs of all units; a unit's cost is the mean over the tuples `waiting` at its boxes.
 
-        Where none waits, all its boxes count alike.
+        If none waits, its boxes have equal weight.
         """
         if self._seen is None or boxes is not self._seen[0] or self.model is not self._seen[1]:
             self._follow(boxes)
@@ -279,7 +278,7 @@ class UnitCostModel:
         return UnitCosts(self._call, self._sums(weight * self._tuple) / total, self._sums(weight * self._yield) / total)
 
     def _sums(self, values: Floats) -> Floats:
-        """Return by unit the sum over its boxes; 0 for a unit without boxes, which only hands a source's tuples on."""
+        """Return by unit the sum over its boxes; 0 for a unit without boxes, which only passes on a source's tuples."""
         gaps = bool(self._boxless.any())
         sums: Floats = np.add.reduceat(np.append(values, 0.0) if gaps else values, self._own)
         if gaps:
@@ -287,7 +286,7 @@ class UnitCostModel:
         return sums
 
     def _follow(self, boxes: BoxReadings) -> None:
-        """Follow tuples to the outputs, once for all plans that see the same statistics."""
+        """Compute the costs by box, once for all plans that see the same statistics."""
         overhead, selectivity = boxes.overhead[self._box], boxes.selectivity[self._box]
         gains = self.model.weights[self._arc] * selectivity[self._flow.producers]
         self._tuple = self._flow.backwards(boxes.cost[self._box], gains)
@@ -302,53 +301,53 @@ class UnitCostModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
-    """What a network has to do; arrays by box where nothing else is said. Nobody writes to them."""
+    """The load of a network; arrays are read-only, and by box unless stated otherwise."""
 
     rate_in: Floats
-    """Tuples that come, per second."""
+    """Tuples in per second."""
     rate_out: Floats
-    """Tuples that are made, per second, all outputs of the box together."""
+    """Tuples out per second, over all ports of the box."""
     load: Floats
     """Seconds of work per second."""
     stable: Mask
-    """Whether one processor can keep up with what comes."""
+    """Whether one processor can keep up with the rate in."""
     sources: Floats
     """By source: tuples per second."""
     outputs: Floats
-    """By output: tuples per second that are to be expected."""
+    """By output: expected tuples per second."""
     capacity: float
     """Seconds of work that can be done per second: processors."""
     headroom: float
-    """The share of the capacity that the boxes may need."""
+    """The share of the capacity that the boxes may use."""
 
     @property
     def min_cap(self) -> float:
-        """The least capacity that is needed: the sum of all loads."""
+        """The least capacity needed: the sum of all loads."""
         return float(self.load.sum())
 
     @property
     def usable(self) -> float:
-        """The capacity that the boxes may need."""
+        """The capacity that the boxes may use."""
         return self.capacity * self.headroom
 
     @property
     def fits(self) -> bool:
-        """Whether what is needed is no more than what is usable."""
+        """Whether the usable capacity is enough."""
         return self.min_cap <= self.usable * (1 + _ROUNDING)
 
     @property
     def overloaded(self) -> bool:
-        """Whether more is needed than there is at all: queues grow without end."""
+        """Whether even the whole capacity is not enough, so that queues grow without bound."""
         return self.min_cap > self.capacity * (1 + _ROUNDING)
 
     @property
     def excess(self) -> float:
-        """What is needed beyond what is usable; 0 if it fits."""
+        """The capacity needed beyond what is usable; 0 if it fits."""
         return 0.0 if self.fits else self.min_cap - self.usable
 
     @property
     def ranking(self) -> tuple[int, ...]:
-        """The boxes, those with the largest load first; in topological order where loads are equal."""
+        """The boxes by descending load; in topological order where loads are equal."""
         return tuple(np.argsort(-self.load, kind="stable").tolist())
 
 
@@ -364,12 +363,11 @@ def analyse(
     headroom: float = HEADROOM,
     throttled: bool = False,
 ) -> Loads:
-    """Return what the sources' rates (tuples per second) make every box do.
+    """Return the loads that the sources' rates (tuples per second) cause.
 
     `costs` (seconds per tuple), `selectivity` (tuples out per tuple in, all outputs of a box together) and `overheads`
     (seconds per call, spread over the tuples of a `train`) are arrays by box. `throttled` applies the paper's formula
-    for the rate out: a box then does no more than one processor can, and what it cannot do does not come to the boxes
-    behind it.
+    for the rate out: a box then does no more than one processor can, and the rest never reaches the boxes downstream.
     """
     topology = model.topology
     rates = _checked("rate", rates, "source", topology.sources)
@@ -390,7 +388,7 @@ def analyse(
 
 
 def _checked(what: str, values: Floats, kind: str, names: tuple[str, ...]) -> Floats:
-    """Return the values as an array of their own, or raise a HeadwayError that names whose value is wrong."""
+    """Return a read-only copy of the values, or raise a HeadwayError that names the source or box with a wrong one."""
     array: Floats = np.array(values, np.float64)
     if array.shape != (len(names),):
         raise HeadwayError(f"{what}: one number for each {kind} is needed ({len(names)}), not the shape {array.shape}")
@@ -403,10 +401,10 @@ def _checked(what: str, values: Floats, kind: str, names: tuple[str, ...]) -> Fl
 
 
 def shares_of(checked: CheckedNetwork, arcs: Mapping[str, float] | None = None) -> Shares:
-    """Return how the boxes of a network divide their tuples over those who read them.
+    """Return how the boxes of a network divide their tuples among their readers.
 
-    `arcs` gives by arc (``box.port``) its share of all tuples of its box, as far as somebody knows it. Of other boxes
-    with several ports each port gets the same.
+    `arcs` gives by arc (``box.port``) its share of all tuples of its box, where it is known; `default_arcs` gives the
+    others.
     """
     index = {box.name: at for at, box in enumerate(checked.order)}
     known = {**default_arcs(checked), **(arcs or {})}
@@ -431,10 +429,10 @@ def shares_of(checked: CheckedNetwork, arcs: Mapping[str, float] | None = None) 
 
 
 def default_arcs(checked: CheckedNetwork) -> dict[str, float]:
-    """Return by arc of a box with several ports which share of its tuples it gets, where nobody knows better.
+    """Return the default share of its box's tuples, by arc of a box with several ports.
 
-    Engines count what all ports make, also those that nobody reads, except that a filter with one predicate whose
-    ``else`` is not read makes nothing there. So each port gets the same, and in that case the first one all.
+    Engines count the tuples of all ports, read or not, except that a filter with one predicate whose ``else`` is not
+    read produces nothing there. So all ports get the same share, and in that case the first one gets all.
     """
     shares: dict[str, float] = {}
     for box in checked.order:
@@ -448,11 +446,11 @@ def default_arcs(checked: CheckedNetwork) -> dict[str, float]:
 def measured_arcs(
     checked: CheckedNetwork, taken: Mapping[str, float], made: Mapping[str, float], delivered: Mapping[str, float]
 ) -> dict[str, float]:
-    """Return by arc of a box with several ports which share of its tuples it got in a run, as far as counts tell it.
+    """Return the share of its box's tuples in a run, by arc of a box with several ports, as far as counts show it.
 
-    The counts are of tuples: `taken` and `made` by box, `delivered` by output. An arc's are known where it goes to an
-    output, or to a box that reads nothing else; the other arcs of the box get the same share each of what is left.
-    Tuples that were shed on the way to a box are not among those it took.
+    The counts are of tuples: `taken` and `made` by box, `delivered` by output. An arc's count is known if it feeds an
+    output, or a box that reads nothing else; the box's other arcs divide the rest equally. Tuples shed on the way to a
+    box are not among those it took.
     """
     shares: dict[str, float] = {}
     divided: dict[str, list[str]] = defaultdict(list)
@@ -472,7 +470,7 @@ def measured_arcs(
 def _count(
     checked: CheckedNetwork, arc: str, taken: Mapping[str, float], delivered: Mapping[str, float]
 ) -> float | None:
-    """Return how many tuples an arc had, if any of those who read it can tell."""
+    """Return how many tuples an arc carried, or None if the counts of its readers do not tell."""
     for reader in checked.consumers[arc]:
         if reader.kind == "output":
             if reader.name in delivered:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 LONGEST = 2_500
-"""The most characters of a message: culprits are quoted as they are, and a file may hold any."""
+"""The most characters of a message, since culprits are quoted verbatim from files of any content."""
 
 
 class HeadwayError(Exception):
-    """Something the user can mend. The message is complete without a traceback, and never longer than LONGEST."""
+    """An error the user can fix. The message is complete without a traceback, and never longer than LONGEST."""
 
     def __init__(self, message: object = "") -> None:
-        """Take the message; of one that is too long the middle is left out."""
+        """Keep the message, without its middle if it is too long."""
         super().__init__(shorten(str(message)))
 
 
@@ -28,7 +28,7 @@ class NetworkError(HeadwayError):
 
 
 class SchemaError(NetworkError):
-    """A type or a schema that cannot be understood or does not fit."""
+    """A type or a schema that is not valid or does not fit."""
 
 
 class ExpressionError(NetworkError):
@@ -36,7 +36,7 @@ class ExpressionError(NetworkError):
 
 
 class UnknownFunctionError(ExpressionError):
-    """A function that nobody has registered, and whose name resembles none that there is: it may come later."""
+    """A function that is not registered and resembles no known name: it may be registered later."""
 
 
 class PolicyError(HeadwayError):
@@ -56,9 +56,9 @@ class RunError(HeadwayError):
 
 
 def shorten(text: str, most: int = LONGEST) -> str:
-    """Return a text of at most so many characters, without its middle where that is too few.
+    """Return the text, cut in its middle to at most `most` characters.
 
-    Its start says who complains and what about, its end what was expected; a long culprit stands between them.
+    A message starts with the place and the complaint and ends with what was expected; a long culprit is in between.
     """
     if len(text) <= most:
         return text
@@ -68,14 +68,14 @@ def shorten(text: str, most: int = LONGEST) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """Return what somebody else's code has raised, as a message has it: ``ZeroDivisionError: division by zero``."""
+    """Return a foreign exception as text for a message: ``ZeroDivisionError: division by zero``."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @contextmanager
 def within(place: str, kind: type[HeadwayError] = PolicyError) -> Iterator[None]:
-    """Put a place in front of what is wrong inside; whatever error it was, it becomes one of this kind."""
+    """Put a place before the message of any HeadwayError from the body, which becomes an error of this kind."""
     try:
         yield
     except HeadwayError as error:
@@ -83,7 +83,7 @@ def within(place: str, kind: type[HeadwayError] = PolicyError) -> Iterator[None]
 
 
 def finite(value: object) -> float | None:
-    """Return a number as a float, or None for what is none, NaN, infinite, or too large for a float."""
+    """Return a number as a float, or None if it is not a number, NaN, infinite, or too large for a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

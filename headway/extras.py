@@ -7,11 +7,11 @@ import importlib.util
 from headway.errors import RunError
 
 EXTRAS = {"spark": "pyspark", "plots": "matplotlib"}
-"""By extra the library that shows whether it is installed; the same names stand in pyproject.toml."""
+"""By extra: the library that shows whether it is installed; pyproject.toml uses the same names."""
 
 
 def has_extra(extra: str) -> bool:
-    """Tell whether an extra is installed. Imports nothing: that would take seconds."""
+    """Return whether an extra is installed, without importing it, which would take seconds."""
     return importlib.util.find_spec(EXTRAS[extra]) is not None
 
 

@@ -1,7 +1,7 @@
-"""The one estimator that fades: sums in which older things count less, and what is read from them.
+"""The one fading estimator: sums in which older measurements lose weight, and what is derived from them.
 
-Everything that Headway measures "lately" is a quotient of two such sums. They fade with every call (`left` is then a
-constant) or with time (`left_after` a half-life); both are the same to those who read them.
+Every recent mean in Headway is a quotient of two such sums. They fade with every call (`left` is then a constant) or
+with time (`left_after` a half-life); readers need not know which.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Floats = npt.NDArray[np.float64]
 Value = TypeVar("Value", float, Floats)
 
 _INSTANT = SECOND // 100
-"""Below this interval a rate would be noise."""
+"""Nanoseconds below which the rate of an interval would be noise."""
 _SPREAD = 1e-9
-"""The spread of sizes, as a share of their squares, from which on a line can be laid through them."""
+"""The least spread of sizes, relative to their squares, for which a line can be fitted."""
 
 
 def left_after(passed: float, half_life: float) -> float:
@@ -30,45 +30,45 @@ def left_after(passed: float, half_life: float) -> float:
 
 
 def mixed(old: Value, new: Value, left: float) -> Value:
-    """Return a mean of which the share `left` is old, and the rest new."""
+    """Return the mean with the weight `left` for `old` and the rest for `new`."""
     return old * left + new * (1 - left)
 
 
 class Faded:
-    """Sums, as an array of any shape."""
+    """Fading sums, as an array of any shape."""
 
     def __init__(self, *shape: int) -> None:
         """Start at 0."""
         self.sums: Floats = np.zeros(shape)
-        """As of the last addition; replaced by `add`, written to by `add_at`."""
+        """As of the last addition; replaced by `add`, modified in place by `add_at`."""
 
     def add(self, values: Floats | Sequence[float] | Sequence[Floats], left: float) -> Floats:
-        """Let all sums fade to the share `left`, add to them, and return them."""
+        """Fade all sums to the share `left`, add `values`, and return the sums."""
         self.sums = self.sums * left + np.asarray(values, np.float64)
         return self.sums
 
     def add_at(self, places: npt.NDArray[np.integer], values: Floats, left: Floats) -> Floats:
-        """Do the same at some places of the last dimension only, each with its own `left`; return these sums."""
+        """Do the same only at some places of the last dimension, each with its own `left`; return these sums."""
         found: Floats = self.sums[..., places] * left + values
         self.sums[..., places] = found
         return found
 
 
 class Rates:
-    """Counts per second, as means over the time since the start in which older time counts less.
+    """Counts per second, as means over the time since the start with less weight for older time.
 
-    What is counted in an interval is spread over it evenly, so a steady rate is found whatever the intervals.
+    Counts are spread evenly over their interval, so a steady rate is found whatever the intervals.
     """
 
     def __init__(self, count: int, start: int | None, half_life: float, least: int = _INSTANT) -> None:
-        """Watch so many counters from a moment (ns) on, or from the first reading.
+        """Watch `count` counters from the moment `start` (ns), or from the first reading.
 
-        What they did counts half after `half_life` seconds. Intervals shorter than `least` (ns) wait to become longer.
+        `half_life` is in seconds. Intervals shorter than `least` (ns) are extended to the next reading.
         """
         self._half_life = half_life * SECOND
         self._least = least
         self._faded = Faded(count)
-        self._weight = 0.0  # of all time, by its age, how much was watched: 1 in the long run
+        self._weight = 0.0  # the part of all faded time that was watched: 1 in the long run
         self._counts: npt.NDArray[np.float64 | np.int64] = np.zeros(count)
         self._moment = start
         self.latest: Floats = np.zeros(count)
@@ -76,7 +76,7 @@ class Rates:
         self.latest.flags.writeable = False
 
     def read(self, counts: npt.NDArray[np.float64 | np.int64], now: int) -> Floats:
-        """Return the rates of counters that stand at `counts` now, which the caller must not change any more."""
+        """Return the rates of counters with the values `counts` now; the caller must not modify that array later."""
         passed = 0 if self._moment is None else now - self._moment
         if passed >= self._least:
             left = left_after(passed, self._half_life)
@@ -92,9 +92,9 @@ class Rates:
 
 
 def slope(sums: Floats, least: float = _SPREAD) -> Floats:
-    """Return the slope of the least-squares line through points (n, t) of which `sums` holds weight, n, t, n*n, n*t.
+    """Return the slope of the least-squares line through points (n, t); `sums` holds weight, n, t, n*n, n*t.
 
-    It is NaN where the sizes n are so much alike that no line can be told.
+    It is NaN where the sizes n are too similar to fit a line.
     """
     weight, n, t, nn, nt = sums[:5]
     with np.errstate(divide="ignore", invalid="ignore"):

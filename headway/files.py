@@ -51,9 +51,9 @@ TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table
 def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, Any] | str = OWN) -> Network:
     """Read a network from a path, YAML or JSON text, or a mapping.
 
-    Its form, names, inputs and loops are checked here; its fields and types by `headway.checking.check`, which
-    may need tables and functions that only the run knows. `trust` says what it may name: anything (``own``), nothing
-    (``stranger``), or what a `Trust` allows; whoever opens something asks it. Raises NetworkError.
+    Form, names, inputs and loops are checked here; fields and types by `headway.checking.check`, which may need tables
+    and functions that only the run knows. `trust` says what the file may name: anything (``own``), nothing
+    (``stranger``), or what a `Trust` allows; it is checked when something is opened. Raises NetworkError.
     """
     trust = read_trust(trust)
     if isinstance(source, Mapping):
@@ -70,14 +70,14 @@ def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, 
 
 
 def dump(network: Network) -> str:
-    """Return a network as YAML text; `load` of it is equal to it. Raises a NetworkError for what no file holds."""
+    """Return a network as YAML text; `load` of it is equal to it. Raises a NetworkError for what a file cannot hold."""
     for key, value in (network.schedule or {}).items():
         freeze(value, f"schedule: {key}")
     return write_text(network.to_mapping())
 
 
 def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) -> Network:
-    """Read a network from plain data. Relative paths in it are meant from `folder`; `trust` says what it may name."""
+    """Read a network from plain data. Relative paths in it are relative to `folder`; `trust` says what it may name."""
     if data is None:
         raise NetworkError("the network file is empty")
     check_size(data)
@@ -152,7 +152,7 @@ def parse_output(name: object, value: object) -> Output:
 
 
 def parse_qos(value: object) -> QoS:
-    """Read the QoS graphs of an output; None means none."""
+    """Read the QoS graphs of an output; None means that it has none."""
     if value is None:
         return QoS()
     mapping = _mapping(value, "such as {latency: [[0, 1], [10, 0]]}")
@@ -173,7 +173,7 @@ def parse_qos(value: object) -> QoS:
 
 
 def parse_schedule(value: object) -> FrozenMap:
-    """Read how a network wants to be run. From Python it may also hold policies and the like, as they are."""
+    """Read a network's schedule. From Python it may also hold objects, such as policies, which are kept unchanged."""
     with inside("schedule"):
         mapping = _mapping(value, "such as {policy: NAME, train: 1000}")
         check_keys(mapping, SCHEDULE_KEYS)
@@ -184,7 +184,7 @@ def parse_schedule(value: object) -> FrozenMap:
 
 
 def check_schedule(network: Network) -> None:
-    """Raise a NetworkError if the schedule names outputs or boxes that are not there."""
+    """Raise a NetworkError if the schedule names outputs or boxes that do not exist."""
     schedule: Mapping[str, Any] = network.schedule or {}
     units, spread = schedule.get("units", ()), schedule.get("spread", ())
     groups = [] if isinstance(units, str) else units
@@ -201,7 +201,7 @@ def _check_known(key: str, kind: str, names: Sequence[str], known: Sequence[str]
 
 
 _DATA = (".csv", ".jsonl", ".parquet", ".arrow")
-"""How data files end, which nobody means as networks."""
+"""Suffixes of data files, which are never networks."""
 
 
 def _load_path(path: Path, trust: Trust) -> Network:
@@ -235,7 +235,7 @@ def _section(mapping: dict[Any, Any], key: str, kind: str) -> list[tuple[Any, An
 
 
 def _mapping(value: object, example: str) -> dict[Any, Any]:
-    """Return a mapping as a dictionary, or say what was expected."""
+    """Return a mapping as a dictionary, or raise a NetworkError that says what was expected."""
     if not isinstance(value, Mapping):
         raise NetworkError(f"must be a mapping {example}, not {_kind(value)}")
     return dict(value)
@@ -281,7 +281,7 @@ def _bounded(graph: Graph, key: str, unit: str, most: float) -> Graph:
 
 
 def _plain(value: object) -> Any:
-    """Copy mappings and lists; a key True, as other YAML readers make of ``on``, is ``on`` again."""
+    """Copy mappings and lists; a key True, which other YAML readers make of ``on``, becomes ``on`` again."""
     if isinstance(value, Mapping):
         return {("on" if key is True else key): _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

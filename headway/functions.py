@@ -1,7 +1,7 @@
 """Users' own functions: registered by name, called in expressions by that name.
 
-A network file only names functions, it never holds code. The functions come from modules that whoever starts
-the process imports, or names for `load_functions`.
+A network file only names functions, it never holds code. Functions come from modules that the program running Headway
+imports, or names for `load_functions`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _register(made: ScalarFunction | UserAggregate) -> None:
 
 
 def functions() -> Functions:
-    """Return all functions registered so far, as a registry that does not change any more."""
+    """Return all functions registered so far, as an immutable registry."""
     return _registered
 
 
@@ -43,10 +43,10 @@ def function(
 ) -> Callable[[Decorated], Decorated]:
     """Register a Python function for use in expressions; returns a decorator that leaves it unchanged.
 
-    It is called once per tuple with Python values. With `null_on_null` a NULL argument gives NULL without a
-    call; otherwise None is passed. With `vectorised` it is called once per train with an Arrow array per
-    argument, NULLs included, and returns an Arrow array of the same length. It must always return the same
-    for the same arguments. What it raises makes the tuples dead letters. It may be called from several threads.
+    It is called once per tuple with Python values. With `null_on_null` a NULL argument gives NULL without a call;
+    otherwise None is passed. With `vectorised` it is called once per train with an Arrow array per argument, NULLs
+    included, and returns an Arrow array of the same length. It must always return the same for the same arguments. If
+    it raises, the tuples become dead letters. It may be called from several threads.
     """
     types, result = _signature("function", name, args, returns)
 
@@ -88,9 +88,9 @@ def aggregate(
 
 
 def load_functions(module: str) -> Functions:
-    """Import a module by its dotted name, so that what it registers can be used, and return all functions.
+    """Import a module by its dotted name, which registers its functions, and return all functions.
 
-    Only for names given by whoever starts the process, never for names out of a network file.
+    Only for names given by the user who starts the process, never for names from a network file.
     """
     try:
         importlib.import_module(module)

@@ -1,7 +1,7 @@
 """The JSON Schema of the network file, for editors. Generated from the specifications' keys.
 
 ``python -m headway.jsonschema`` writes it beside this module as ``network.schema.json``, with Headway's own operators;
-``python -m headway.jsonschema PATH`` writes it to a path, with those of installed packages, too.
+``python -m headway.jsonschema PATH`` writes it to a path, including those of installed packages.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _SIMPLE: dict[str, dict[str, Any]] = {
 
 
 def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the network file, for these operators, by name; None: for all."""
+    """Return the JSON Schema (2020-12) of the network file, for these operators by name; None: for all."""
     kinds = operators() if kinds is None else kinds
     top = _object(NETWORK_KEYS)
     definitions: dict[str, Any] = {
@@ -105,12 +105,12 @@ def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
 
 
 def text(kinds: Mapping[str, type[Operator]] | None = REGISTRY) -> str:
-    """Return the JSON Schema as the file has it."""
+    """Return the JSON Schema as the text of its file."""
     return json.dumps(schema(kinds), indent=2, ensure_ascii=False) + "\n"
 
 
 def write(path: str | None = None) -> None:
-    """Write the JSON Schema to its file, or that with the operators of installed packages to a path."""
+    """Write the JSON Schema to its own file, or, with the operators of installed packages, to a path."""
     Path(path or PATH).write_text(text() if path is None else text(None), "utf-8")
 
 

@@ -61,7 +61,7 @@ def _box_label(box: Box) -> str:
 
 
 def _label(text: str) -> str:
-    """Escape what Mermaid or HTML would read as their own, after cutting long text."""
+    """Escape what Mermaid or HTML would interpret, after cutting long text."""
     text = " ".join(text.split())
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1] + "…"

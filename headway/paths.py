@@ -1,4 +1,4 @@
-"""Paths as people and files give them, which may be none at all; files that appear when they are whole."""
+"""Paths given by users and files, which may be invalid; files that appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
 def unusable(path: Path | str) -> str:
-    """Return why the system cannot have a file at this path, or an empty text; that there is none (yet) is no reason.
+    """Return why the system cannot have a file at this path, or an empty text; a missing file is no reason.
 
-    To be asked before `Path.exists` and its like: they raise for names that are too long and folders that are closed.
+    Call it before `Path.exists` and the like, which raise for names that are too long and folders without permission.
     """
     try:
         Path(path).stat()
@@ -43,9 +43,9 @@ def check_writable(path: Path, what: str, example: str) -> None:
 
 @contextlib.contextmanager
 def whole(path: Path, what: str) -> Iterator[Path]:
-    """Give a path to write to, in the place of one that gets the file when the body has ended well, and not before.
+    """Yield a partial file to write to, which is renamed to `path` only when the body succeeds.
 
-    An OSError becomes an OutputError that begins with `what`.
+    A device or a pipe is written to directly. An OSError becomes an OutputError that begins with `what`.
     """
     partial = path if _is_special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
     try:

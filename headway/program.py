@@ -1,7 +1,7 @@
-"""The program: who reads what, what runs as one kernel, which columns are needed, what can be spread by which key.
+"""The program: which boxes read which arcs, run as one kernel, need which columns, and can be spread by which key.
 
-It is made once from a checked network, for all of it or for the boxes of one Spark query, and never changes. Boxes are
-numbered in topological order. Kernels are made for each run: some learn while they run.
+It is compiled once from a checked network, for all of it or for the boxes of one Spark query, and never changes. Boxes
+are numbered in topological order. Kernels are made for each run, because some adapt while they run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headway.tables import load_table
 
 @dataclass(frozen=True, slots=True)
 class ProgramBox:
-    """A box with all that running it takes."""
+    """A box with everything needed to run it."""
 
     index: int
     name: str
@@ -36,15 +36,15 @@ class ProgramBox:
     items: tuple[str | Table, ...]
     """Its inputs: arcs and static tables."""
     inputs: tuple[str, ...]
-    """Its streams: those of the inputs that are arcs."""
+    """Its streams: the inputs that are arcs."""
     feeders: tuple[int, ...]
     """By stream: the box that it comes from, or -1 minus the number of a source."""
     schemas: tuple[Schema, ...]
     """By input, static tables included."""
     ports: tuple[str | None, ...]
-    """The arcs that its kernel fills, None where nobody reads one. A link of a chain fills the first only."""
+    """The arcs that its kernel writes, None for one that is not read. A link of a chain writes the first only."""
     fusible: bool
-    """Whether its kernel is a link of a chain: it can be, and nobody reads any other output."""
+    """Whether its kernel is a link of a chain: it can be one, and no other port is read."""
 
     @property
     def filters(self) -> bool:
@@ -54,12 +54,12 @@ class ProgramBox:
 
 @dataclass(frozen=True)
 class Program:
-    """A network, or a part of it that needs nothing of the rest, ready to be run."""
+    """A network, or a self-contained part of it, ready to run."""
 
     checked: CheckedNetwork
     boxes: tuple[ProgramBox, ...]
     readers: Mapping[str, tuple[int, ...]]
-    """By arc: the boxes that read it, as often as they do."""
+    """By arc: the boxes that read it, repeated if they read it more than once."""
     delivered: frozenset[str]
     """The arcs that leave the program."""
     _links: dict[int, Link] = field(default_factory=dict, compare=False, repr=False)
@@ -70,7 +70,7 @@ class Program:
         return {box.name: box.index for box in self.boxes}
 
     def only_consumer(self, at: int) -> int | None:
-        """Return the box that alone reads a box's first output, if nobody reads anything else of it."""
+        """Return the only reader of a box's first port; None if there are others, or another port is read."""
         first, *others = self.boxes[at].ports
         if first is None or first in self.delivered or any(others):
             return None
@@ -100,7 +100,7 @@ class Program:
         return {ref: load_table(ref, tables, network.folder, network.trust) for ref in refs}
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:
-        """Return new kernels of all boxes, each by itself, from the contents of static tables by ref."""
+        """Return a new kernel for each box; `tables` holds the contents of static tables by ref."""
         made: list[Kernel] = []
         for box in self.boxes:
             if box.fusible:
@@ -123,12 +123,12 @@ class Program:
     # Columns
 
     def wanted(self, at: int, within: Container[int], kernels: Sequence[Kernel]) -> frozenset[int] | None:
-        """Return which columns of a filter's output are read, where one box `within` gets all of it; None: unknown."""
+        """Return which columns of a filter's output are read, if a single box `within` reads it all; None: unknown."""
         reader = self.only_consumer(at) if self.boxes[at].filters else None
         return None if reader is None or reader not in within else kernels[reader].reads
 
     def needs(self, at: int, kernels: Sequence[Kernel]) -> frozenset[int] | None:
-        """Return the columns of its input that a box and those behind it read; None where that is not known."""
+        """Return the columns of its input that a box and those downstream read; None if that is not known."""
         box = self.boxes[at]
         predicate = self._link(at).predicate if box.filters else None
         if predicate is None:
@@ -147,12 +147,11 @@ class Program:
 
     @cached_property
     def spreadable(self) -> Mapping[str, tuple[str, ...]]:
-        """By box that can be run in parts, each for some of its partitions: the fields that tell these apart.
+        """By box that can be spread over its partitions: the fields that define these.
 
-        Its results must come in the order that their ranks tell, so all that they meet on their way to outputs are
-        boxes that look at each tuple by itself.
+        Its results must keep the order of their ranks, so all boxes downstream must process each tuple by itself.
         """
-        free: set[int] = set()  # boxes whose results meet nothing else
+        free: set[int] = set()  # boxes with only tuplewise ones downstream
         for box in reversed(self.boxes):
             behind = [reader for arc in self.arcs_of(box) for reader in self.readers[arc]]
             if all(reader in free and self.boxes[reader].spec.tuplewise for reader in behind):
@@ -167,7 +166,7 @@ class Program:
 
     @cached_property
     def topology(self) -> Topology:
-        """Who feeds whom, as numbers: all that policies see of the program."""
+        """Which box feeds which, as numbers: all that policies see of the program."""
         network = self.checked.network
         producers = [tuple(dict.fromkeys(one for one in box.feeders if one >= 0)) for box in self.boxes]
         consumers: list[list[int]] = [[] for _ in self.boxes]
@@ -191,7 +190,7 @@ class Program:
 def compile_program(
     checked: CheckedNetwork, boxes: Container[str] | None = None, delivered: frozenset[str] | None = None
 ) -> Program:
-    """Return the program of a network, or that of some `boxes`, with all that lie before them, by name.
+    """Return the program of a network, or that of some `boxes` by name, which include all those upstream of them.
 
     `delivered` are the arcs that leave it: by default those of the outputs.
     """

@@ -1,4 +1,4 @@
-"""`run`: a network, its inputs, an engine and a policy."""
+"""`run`: execute a network with given inputs, engine and policy."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ DEFAULT_ENGINE: str = default_of("engine")
 _FOR_EVER = 1e9
 """Seconds, which as nanoseconds still fit into 64 bits."""
 _PLAIN = ("tables", "strict", "clock", "trace", "control", "workers", "memory", "remember", "half_life", "master")
-"""Options that settings have as they are given."""
+"""Options that are passed to the settings unchanged."""
 
 
 class Prepared(NamedTuple):
-    """A run that could begin: everything is read and checked, nothing is opened."""
+    """A validated run: everything is read and checked, nothing is opened."""
 
     engine: str
     checked: CheckedNetwork
@@ -52,10 +52,10 @@ class Prepared(NamedTuple):
 def run(network: AnyNetwork, inputs: Mapping[str, object] | None = None, **options: Unpack[RunOptions]) -> RunResult:
     """Run a network until all inputs have ended, and return its outputs and a summary.
 
-    `network` is a Network, a builder, or whatever `load` takes. `inputs` gives by source a path, an Arrow table or
-    reader, or an iterable of rows; a source that is not named reads what the network file says. What an output has no
-    sink for goes into ``result.outputs`` as an Arrow table. An option that is not given, or None, is what the file's
-    ``schedule`` says, or else its default.
+    `network` is a Network, a builder, or anything `load` accepts. `inputs` maps source names to a path, an Arrow table
+    or reader, or an iterable of rows; a source without an entry uses the connector in the network file. Outputs without
+    a sink are in ``result.outputs`` as Arrow tables. An option that is omitted or None takes its value from the file's
+    ``schedule``, or else its default.
     """
     engine, checked, settings = prepare(network, inputs, options)
     return make_engine(engine).run(checked, settings)
@@ -66,7 +66,7 @@ run.__doc__ = "\n".join([run.__doc__ or "", *[f"    {name}: {one.help}" for name
 
 
 def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: RunOptions) -> Prepared:
-    """Read and check all that a run is told, or raise a HeadwayError. What the call says counts before the file."""
+    """Read and check everything for a run, or raise a HeadwayError. Options of the call override the file."""
     check_call({"inputs": inputs, **options})
     if isinstance(network, NetworkBuilder):
         network = network.build()
@@ -121,7 +121,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
 
 
 def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Option], *, flags: bool = False) -> None:
-    """Raise for options whose names are none of the network's; with `flags` it says at which flag they stand."""
+    """Raise for option entries that name nothing in the network; with `flags` the message names the flag."""
     known: Mapping[str, tuple[Sequence[Source | Box | Output], type[HeadwayError]]] = {
         "source": (network.sources, InputError),
         "output": (network.outputs, OutputError),
@@ -139,11 +139,11 @@ def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Op
 def _destinations(
     network: Network, inputs: Mapping[str, object], said: Mapping[str, Any]
 ) -> tuple[Mapping[str, object], object]:
-    """Return where outputs and dead letters go; refuse a file that is written and read, or written twice."""
+    """Return where outputs and dead letters go; refuse a file that is both read and written, or written twice."""
     outputs: Mapping[str, object] = said["outputs"] or {}
     writes = {**{f"output '{name}'": what for name, what in outputs.items()}, LETTERS: said["dead_letters"]}
     check_files(network, inputs, writes, tables=said["tables"] or ())
-    # Lines of several outputs on standard output could not be told apart.
+    # On standard output, lines of several outputs would be indistinguishable without a tag.
     every = {output.name: outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
     tagged = tag_shared({**every, LETTERS: said["dead_letters"]})
     return {**outputs, **{name: what for name, what in tagged.items() if name != LETTERS}}, tagged.get(
@@ -152,15 +152,16 @@ def _destinations(
 
 
 def _schedule(engine: str, network: Network, options: RunOptions) -> Schedule:
-    """Return the schedule: what the run says, over what the file says, over the engine's default.
+    """Return the schedule: the call overrides the file, and the file overrides the engine's default.
 
-    A run that names a policy means all of it: parts that only the file names go with the file's policy.
+    A call that names a policy replaces all parts of the file's policy; the file's `train` remains unless the call gives
+    a mapping or a train of its own.
     """
     schedule: Mapping[str, Any] = network.schedule or {}
     policy = options.get("policy")
     parts = policy if isinstance(policy, Mapping) else None
     told = parts if parts is not None else schedule if policy is None else {"policy": policy}
-    # Trains for the default policy are not for one that somebody names.
+    # The default policy's train rule does not apply to a policy that is named explicitly.
     graphs = [output.qos.latency is not None for output in network.outputs] if told.get("policy") is None else []
     default = default_schedule(engine, graphs)
     made = Schedule.of(schedule, default)
@@ -184,7 +185,7 @@ def _check_threads(engine: str, trace: bool, steered: bool) -> None:
 
 
 def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return how the call wants the network cut."""
+    """Return the call's cut options, checked."""
     for key, value in (given or {}).items():
         if key not in CUT_KEYS:
             raise RunError(f"cut: {unknown('key', str(key), CUT_KEYS)}")
@@ -194,7 +195,7 @@ def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def model_of(network: Network, given: Any) -> Model | None:
-    """Return the model that the call gives, or else the file; the file's trust is about what the file says."""
+    """Return the model from the call, or else from the file; the file's trust applies only to what the file says."""
     schedule: Mapping[str, Any] = network.schedule or {}
     if given is not None:
         return parse_model(thaw(given))
@@ -203,7 +204,7 @@ def model_of(network: Network, given: Any) -> Model | None:
 
 
 def _guarded(on_status: Callable[[Status], None]) -> Callable[[Status], None]:
-    """Return a user's function whose failure names it, as that of a sink does."""
+    """Wrap the user's callback so that its failure is reported under its name, as a sink's is."""
 
     def call(status: Status) -> None:
         try:

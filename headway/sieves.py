@@ -1,12 +1,12 @@
-"""Drop boxes: what they let through (sieves), and how much of a stream they kept.
+"""Drop boxes: the sieves that decide what passes, and the share of a stream that was kept.
 
-A drop box is a system box on the way into a box or a unit: users cannot draw it, the load shedder inserts, adjusts and
-removes it while the network runs. Which tuples it keeps is a function of their arrival numbers and values alone, so
-that a replay drops the same ones, and of two drop boxes in a row with the same seed the finer one decides.
+A drop box is a system box in front of a box or a unit: users cannot place one; the load shedder inserts, adjusts and
+removes it while the network runs. Which tuples it keeps is a function of their arrival numbers and values alone, so a
+replay drops the same ones, and of two drop boxes in a row with the same seed the one that keeps less decides.
 
-A drop box that keeps the share p of its tuples at random leaves each tuple with the chance p. Drop boxes are adjusted
-while the network runs, so p is a step function of the arrival number; a tuple that came through stands for 1/p of those
-that arrived with it. Estimates over the tuples that are left must know that.
+A drop box that keeps the share p at random keeps each tuple with probability p. Drop boxes are adjusted while the
+network runs, so p is a step function of the arrival number, and a tuple that passed stands for 1/p tuples that arrived.
+Estimates over the remaining tuples must account for that.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from headway.trains import Train
 Floats = npt.NDArray[np.float64]
 
 _BITS = 53
-"""As many as a double holds exactly."""
+"""The bits that a double holds exactly."""
 _APART = 0x94D049BB133111EB
 _LONGEST = 64
-"""How much longer a train may become so that enough of it is left: taking is cheap, but not for nothing."""
+"""The largest factor by which a train is lengthened to make up for drops: taking tuples is cheap, but not free."""
 RANDOM, VALUE = "random", "value"
-"""Reasons for which tuples are dropped: chance, and the worth of their values."""
+"""Reasons for dropping tuples: at random, and by the worth of their values."""
 
 MOST_STEPS = 4096
-"""Steps of a share that are remembered; beyond, the older half of them becomes one."""
+"""Steps of a share that are remembered; beyond that, the older half of them becomes one."""
 
 
 def chances(numbers: Int64s, seed: int) -> Floats:
-    """Return for each arrival number a number from 0 up to 1, evenly spread and always the same."""
+    """Return for each arrival number a number in [0, 1), uniformly distributed and always the same."""
     spread: Floats = _draws(numbers, seed).astype(np.float64)
     return spread * 2.0**-_BITS
 
 
 def _draws(numbers: Int64s, seed: int) -> npt.NDArray[np.uint64]:
-    """Return the same as whole numbers below 2^53: the numbers that SplitMix64 draws from a start of the seed's own."""
-    # Seeds lie far apart, or two drop boxes in a row with neighbouring seeds would drop much the same tuples.
+    """Return the same as whole numbers below 2^53, drawn by SplitMix64 from a start that depends on the seed."""
+    # Starts are far apart, or two drop boxes in a row with neighbouring seeds would drop much the same tuples.
     places = numbers.astype(np.uint64)
     places += np.uint64(((seed + 1) * _APART - 1) & 0xFFFFFFFFFFFFFFFF)
     places *= GOLDEN
@@ -56,21 +56,21 @@ def _draws(numbers: Int64s, seed: int) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """Keeps a share of tuples at random; with a `field`, a share of its own for each interval of that field's values.
+    """Keeps a share of tuples at random; with a `field`, a separate share for each interval of that field's values.
 
-    `edges` are ascending; a value below the first edge has ``shares[0]``, one from ``edges[i - 1]`` up to but without
-    ``edges[i]`` has ``shares[i]``, and so on: there is one share more than edges. NULL and NaN have `unknown`.
+    `edges` are ascending; values below the first edge have ``shares[0]``, values from ``edges[i - 1]`` to below
+    ``edges[i]`` have ``shares[i]``: there is one more share than edges. NULL and NaN have `unknown`.
     """
 
     keep: float
-    """The share that is kept of all tuples together; with a field, as far as it is known what comes."""
+    """The share of all tuples that is kept; with a field, the expected share."""
     seed: int = 0
     field: int | None = None
-    """The column whose values are told apart; None: none is."""
+    """The column whose values decide; None: no values do."""
     edges: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
     unknown: float | None = None
-    """The share that is kept where the field is NULL or NaN; None: as of all."""
+    """The share that is kept where the field is NULL or NaN; None: `keep`."""
 
     def kept(self, train: Train) -> Mask | None:
         """Return which tuples of a train pass; None if all do."""
@@ -117,27 +117,27 @@ class Sieve:
 
 
 class DropBox:
-    """One drop box, which stands between a queue and its consumer, thins out what is taken, and counts.
+    """One drop box between a queue and a consumer: it thins out what the consumer takes, and counts.
 
-    It works when its consumer takes tuples, not when they are queued: so what already waits is thinned out as soon as
-    it is inserted, consumers of the same arc that are not to lose anything share the queue with it, and a tuple that is
-    dropped has cost nobody anything but its place in the queue. `sift` is called by whoever runs the consumer,
-    everything else by the scheduler.
+    It acts when its consumer takes tuples, not when they are queued. So tuples that already wait are thinned out as
+    soon as it is inserted, other consumers of the same arc can share the queue without losing anything, and a dropped
+    tuple has cost nothing but its place in the queue. `sift` is called by the thread that runs the consumer, everything
+    else by the scheduler.
     """
 
     __slots__ = ("dropped", "passed", "sieve")
 
     def __init__(self, sieve: Sieve | None = None) -> None:
-        """Start with a sieve, or open: everything passes."""
+        """Start with a sieve; None: everything passes."""
         self.sieve = sieve or Sieve(1.0)
         self.dropped: Counter[str] = Counter()
         """By reason: the tuples dropped."""
         self.passed = 0
-        """Tuples that passed while it stood there."""
+        """Tuples that passed since it was inserted."""
 
     @property
     def reason(self) -> str:
-        """By what it drops."""
+        """Why it drops tuples: RANDOM or VALUE."""
         return RANDOM if self.sieve.field is None else VALUE
 
     def stretch(self, limit: int) -> int:
@@ -146,7 +146,7 @@ class DropBox:
         return int(limit / keep)
 
     def sift(self, train: Train) -> Train:
-        """Return the tuples that pass, and count the others."""
+        """Return the tuples that pass; count them and the others."""
         count = len(train.numbers)
         if not count:
             return train
@@ -160,16 +160,16 @@ class DropBox:
 
 
 class ShareLookup(Protocol):
-    """Says how much was kept of the tuples with some arrival numbers."""
+    """Tells which share of the tuples was kept, by arrival number."""
 
     def shares(self, numbers: Int64s) -> Floats:
-        """Return for each arrival number the share that was kept of the tuples about it."""
+        """Return for each arrival number the share that was kept of the tuples around it."""
 
 
 class KeptShares:
-    """The share of a stream that was kept, as steps over arrival numbers; everything before the first note.
+    """The share of a stream that was kept, as a step function of arrival numbers; 1 before the first note.
 
-    One thread may note while others read: the steps are replaced as a whole.
+    One thread may note while others read, because the steps are replaced as a whole.
     """
 
     __slots__ = ("_steps",)
@@ -181,7 +181,7 @@ class KeptShares:
         return f"KeptShares.of({self.to_list()})"
 
     def note(self, first_number: int, share: float) -> None:
-        """From this arrival number on, `share` is kept; what was noted for it and for later numbers is void."""
+        """Record that `share` is kept from this arrival number on; replaces what was noted for it and later ones."""
         self._note([(first_number, share)])
 
     def _note(self, steps: Iterable[Sequence[int | float]]) -> None:
@@ -198,7 +198,7 @@ class KeptShares:
         self._steps = _bounded(np.array(firsts, np.int64), np.array(shares, np.float64))
 
     def shares(self, numbers: Int64s) -> Floats:
-        """Return for each arrival number the share that was kept of the tuples about it."""
+        """Return for each arrival number the share that was kept of the tuples around it."""
         firsts, shares = self._steps
         if len(firsts) == 1:
             return np.full(len(numbers), shares[0])
@@ -213,7 +213,7 @@ class KeptShares:
 
     @classmethod
     def of(cls, steps: Sequence[Sequence[int | float]]) -> Self:
-        """Return what `to_list` wrote, or what notes of these pairs, one after the other, would give."""
+        """Return the shares that `to_list` wrote, or that noting these pairs one after the other would give."""
         kept = cls()
         kept._note(steps)
         return kept
@@ -221,7 +221,7 @@ class KeptShares:
 
 @dataclass(frozen=True, slots=True)
 class CombinedShares:
-    """Several drop boxes in a row, as they are whenever somebody asks.
+    """Several drop boxes in a row, read as they are at each call.
 
     Their seeds differ, so they decide independently, and their shares are multiplied.
     """
@@ -229,7 +229,7 @@ class CombinedShares:
     parts: tuple[ShareLookup, ...]
 
     def shares(self, numbers: Int64s) -> Floats:
-        """Return for each arrival number the share that came through all of them."""
+        """Return for each arrival number the share that passed all of them."""
         found = np.ones(len(numbers))
         for part in self.parts:
             found = found * part.shares(numbers)
@@ -237,7 +237,7 @@ class CombinedShares:
 
 
 def _bounded(firsts: Int64s, shares: Floats) -> tuple[Int64s, Floats]:
-    """Make one step of the older half if there are too many: it has the mean share of the numbers that it covers."""
+    """Merge the older half into one step if there are too many; it gets the mean share of the numbers it covers."""
     if len(firsts) <= MOST_STEPS:
         return firsts, shares
     half = len(firsts) // 2

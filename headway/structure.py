@@ -1,4 +1,4 @@
-"""The shape of a network: names, arcs, who reads what, and in which order boxes stand. No types."""
+"""The structure of a network: its names, arcs and their consumers, and the order of its boxes. No types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.network import Box, Network, Table, arc_name, check_name
 
 
 class Consumer(NamedTuple):
-    """Who reads an arc: an input of a box, or an output."""
+    """A reader of an arc: an input of a box, or an output."""
 
     kind: str
     """``box`` or ``output``; an output may have a box's name."""
@@ -35,13 +35,13 @@ class Structure:
     arcs: Collection[str]
     """All arcs: sources, then every port of every box in the file's order."""
     consumers: Mapping[str, tuple[Consumer, ...]]
-    """By arc: who reads it, boxes before outputs."""
+    """By arc: its readers, boxes before outputs."""
     warnings: tuple[str, ...]
-    """What is allowed but probably not meant."""
+    """What is allowed but probably not intended."""
 
 
 def check_structure(network: Network) -> Structure:
-    """Return the network's shape, or raise a NetworkError: names, unknown inputs, loops, nothing to do."""
+    """Return the structure, or raise a NetworkError for bad names, unknown inputs, loops, no sources or no outputs."""
     _check_names(network)
     ports: dict[str, tuple[str, ...]] = {source.name: ("",) for source in network.sources}
     ports.update({box.name: box.spec.ports for box in network.boxes})
@@ -140,7 +140,7 @@ def _sort(boxes: tuple[Box, ...], inputs: Mapping[str, tuple[str | Table, ...]])
 
 
 def upstream(inputs: Mapping[str, tuple[str | Table, ...]], names: Iterable[str]) -> dict[str, None]:
-    """Return sources and boxes with all that they depend on, in the order in which these are met."""
+    """Return sources and boxes with all that they depend on, in the order of discovery."""
     found = dict.fromkeys(names)
     waiting = list(found)
     while waiting:
@@ -152,5 +152,5 @@ def upstream(inputs: Mapping[str, tuple[str | Table, ...]], names: Iterable[str]
 
 
 def _named(network: Network) -> list[tuple[str, str]]:
-    """Return the kind and the name of everything that makes arcs."""
+    """Return the kind and the name of everything that has arcs: sources, then boxes."""
     return [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]

@@ -1,6 +1,6 @@
 """Static tables: small data from CSV, JSON lines or Parquet files, or given in Python, to join streams with.
 
-Types that nobody has declared are inferred so that every value stays as it is written.
+Types that are not declared are inferred so that every value stays as it is written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(r"\w+(?:\.\w+){0,2}")
 _QUOTED = re.compile(r"(\w+)\.`([^`]+)`")
 _SHOWN = 120
 _KEPT = r"^[+-]?0[0-9xX]|\("
-"""What Arrow takes for a number and people mean as text: a leading zero, hexadecimal digits, `nan(abc)`."""
+"""What Arrow takes for a number although it is meant as text: a leading zero, hexadecimal digits, `nan(abc)`."""
 _BIGINT = range(-(1 << 63), 1 << 63)
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BRACKETS = re.compile(rb"[][{}]")
@@ -40,10 +40,10 @@ _loaders: list[Loader] = []
 
 
 def register_table_loader(loader: Loader) -> None:
-    """Let a function find tables that are neither given nor files.
+    """Register a function that finds tables that are neither given nor files.
 
-    It gets the reference and the folder from which relative paths are meant, and returns None for what it does
-    not know. The first one registered that knows a table wins.
+    It gets the reference and the folder for relative paths, and returns None for a table it does not know. Loaders are
+    asked in the order of their registration.
     """
     _loaders.append(loader)
 
@@ -53,20 +53,19 @@ def load_table(
 ) -> pa.Table:
     """Return a static table with Headway's types: one of `tables` by name, a file, or what a loader finds.
 
-    A relative path is meant from `folder`, the network file's, else from the current one. A CSV file has a
-    header, and its types are inferred. Raises a NetworkError that says what is missing, or what `trust` does not
-    allow.
+    A relative path is resolved against `folder`, the network file's, or else the current one. A CSV file has a header,
+    and its types are inferred. Raises a NetworkError that says what is missing, or what `trust` does not allow.
     """
     given = dict(tables or {})
     if ref in given:
         table = given[ref]
         if isinstance(table, str | Path):
-            return load_table(str(table), None, None)  # who gives a path in Python names any file, from where it runs
+            return load_table(str(table), None, None)  # given in Python: any file, from the current folder
         return _convert(_given(table, ref), ref, lenient=False)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
     wrong = unusable(path)
-    if wrong and trust.own:  # a stranger is told nothing of files that it may not name
+    if wrong and trust.own:  # strangers learn nothing of files that they may not name
         raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
     _check_trust(ref, folder, trust)
     if wrong:
@@ -91,7 +90,7 @@ def load_table(
 
 
 def _given(table: object, ref: str) -> pa.Table:
-    """Return a table that was given in Python, in one of the forms that people have at hand."""
+    """Return a table that was given in Python in one of the usual forms."""
     try:
         found = _as_table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -134,18 +133,18 @@ def table_schema(
 
 
 def split_quoted(ref: str) -> tuple[str, str] | None:
-    """Return format and path of ``format.`path```, as SQL names files, or None for another text with backticks."""
+    """Return format and path of ``format.`path```, SQL's notation for files, or None for any other text."""
     found = _QUOTED.fullmatch(ref)
     return None if found is None else (found[1], found[2])
 
 
 def is_name(ref: str) -> bool:
-    """Whether a reference is a plain name, such as that of a view: nothing else is given to Spark's catalog."""
+    """Whether a reference is a plain name, such as that of a view: nothing else is looked up in Spark's catalog."""
     return _NAME.fullmatch(ref) is not None
 
 
 def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
-    """Raise a NetworkError unless a file may name this table, whichever of files, directories and catalog has it."""
+    """Raise a NetworkError unless a network file may name this table, be it a file, a directory or in a catalog."""
     who = f"table '{ref[:_SHOWN]}'"
     if "`" in ref:
         parts = split_quoted(ref)
@@ -164,7 +163,7 @@ def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
 
 
 def _first(error: BaseException) -> str:
-    """Return the first line of a reader's message; it may quote the file, so it is cut."""
+    """Return the first line of a reader's message; cut short, because it may quote the file."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0] if len(lines[0]) <= _SHOWN else lines[0][:_SHOWN] + "…"
 
@@ -185,7 +184,7 @@ def _read(path: Path, suffix: str) -> pa.Table:
 
 
 def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:
-    """Cast to Headway's types; where types were only inferred, those without a Spark SQL name become text."""
+    """Cast to Headway's types; if `lenient`, for inferred types, those without a Spark SQL name become text."""
     fields = []
     for field in table.schema:
         try:
@@ -204,7 +203,7 @@ def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:
         raise NetworkError(f"table '{ref}': {_first(error)}") from error
 
 
-# CSV and JSON lines whose types nobody has declared
+# CSV and JSON lines without declared types
 
 
 def infer_csv(data: bytes) -> pa.Table:
@@ -216,7 +215,7 @@ def infer_csv(data: bytes) -> pa.Table:
         options.column_types = dict.fromkeys(as_text, pa.string())
         try:
             return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
-        except pa.ArrowInvalid:  # once more in one thread, which knows the line
+        except pa.ArrowInvalid:  # again in one thread, whose error names the line
             alone = pyarrow.csv.ReadOptions(use_threads=False)
             return pyarrow.csv.read_csv(pa.BufferReader(data), alone, convert_options=options)
 
@@ -227,7 +226,7 @@ def infer_csv(data: bytes) -> pa.Table:
 
 
 def _refuse_open_quote(table: pa.Table) -> None:
-    """Raise ArrowInvalid if the last value is a text over several lines: with an odd quote, it was never closed."""
+    """Raise ArrowInvalid if the last row has a text of several lines: with odd quotes, one was never closed."""
     last = table.slice(max(0, table.num_rows - 1)).to_pylist()
     for name, value in (last[0] if last else {}).items():
         if isinstance(value, str) and "\n" in value:
@@ -235,15 +234,14 @@ def _refuse_open_quote(table: pa.Table) -> None:
 
 
 def csv_options() -> pyarrow.csv.ConvertOptions:
-    """Return what Arrow takes for NULL: by itself it would also take Namibia's code for it."""
+    """Return options by which only an empty value is NULL; by default, Arrow reads NA, Namibia's code, as NULL."""
     return pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
 
 
 def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> pa.Table:
-    """Return a table with Arrow's guesses of CSV's types where they keep the values; `read` gives columns as text.
+    """Return a table with the types that Arrow inferred where they keep the values; `read` returns columns as text.
 
-    Numbers with leading zeros and whole numbers beyond bigint keep their column text: as numbers they would be
-    other keys.
+    Leading zeros, or whole numbers beyond bigint, keep a column text: as numbers they would be different keys.
     """
     doubtful = [field.name for field in guessed.schema if _is_doubtful(field.type)]
     if not doubtful or len(set(guessed.column_names)) < guessed.num_columns:
@@ -254,7 +252,7 @@ def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> 
         type_ = guessed.schema.field(at).type
         if pa.types.is_time(type_) or _is_text(texts[name]):
             guessed = guessed.set_column(at, name, texts[name])
-        elif pa.types.is_floating(type_) and _is_whole(texts[name]):  # with a plus, which Arrow knows in fractions only
+        elif pa.types.is_floating(type_) and _is_whole(texts[name]):  # a plus sign, which Arrow reads only in floats
             plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts[name]), r"^\+", "")
             guessed = guessed.set_column(at, name, plain.cast(pa.int64()))
     return guessed
@@ -270,12 +268,12 @@ def _is_doubtful(type_: pa.DataType) -> bool:
 
 
 def _is_text(column: pa.ChunkedArray) -> bool:
-    """Whether a column of numbers has to stay as it is written."""
+    """Whether a column of numbers has to stay text."""
     texts = pc.utf8_trim_whitespace(column)
     if pc.any(pc.match_substring_regex(texts, _KEPT)).as_py():
         return True
     if not _is_whole(column):
-        return False  # with fractions, so the column is one of measured values
+        return False  # with fractions: measurements, not keys
     long = pc.filter(texts, pc.greater(pc.binary_length(texts), 18)).to_pylist()
     return any(len(text) > 20 or int(text) not in _BIGINT for text in long)
 
@@ -286,7 +284,7 @@ def infer_json_lines(data: bytes) -> pa.Table:
     numbers: list[int] = []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if line.strip():
-            if _levels(line) > DEEPEST + 1:  # parsers of JSON recurse with every level
+            if _levels(line) > DEEPEST + 1:  # JSON parsers recurse with every level
                 raise pa.ArrowInvalid(f"line {number}: arrays and objects lie more than {DEEPEST} deep in the row")
             rows.append(_object(line, number))
             numbers.append(number)
@@ -311,7 +309,7 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
 
 
 def _levels(line: bytes) -> int:
-    """Return how deep arrays and objects lie within each other in a line of JSON, the row itself included."""
+    """Return how deeply a line of JSON is nested, the row itself included; 0 if it cannot be deeper than DEEPEST."""
     if line.count(b"[") + line.count(b"{") <= DEEPEST:
         return 0
     deepest = level = 0
@@ -336,7 +334,7 @@ def _column(name: str, values: list[Any], numbers: list[int]) -> pa.Array:
 
 
 def _change(name: str, values: list[Any], numbers: list[int]) -> str:
-    """Say where a column changes its kind."""
+    """Return a message that says where a column changes its kind."""
     first = ""
     for value, number in zip(values, numbers, strict=True):
         kind = "" if value is None else _KINDS[type(value)]

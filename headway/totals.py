@@ -1,4 +1,4 @@
-"""Running totals of a run: what monitor, adaptive layers, status line and summary read, as of one moment."""
+"""Running totals of a run as of one moment, read by the monitor, adaptive layers, status line and summary."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from headway.catalog import BoxReadings, Floats
 from headway.columns import Int64s
 
 SYSTEM = -1
-"""The place of the whole run in arrays by output: their last element."""
+"""The index of the whole run in arrays by output: their last element."""
 
 
 class Spent(NamedTuple):
-    """What scheduling and storage have taken."""
+    """What a run has spent: time, plans and memory."""
 
     time: Mapping[str, float] = {}
-    """Seconds of scheduler, boxes, storage, sources and sinks."""
+    """Seconds spent in the scheduler, boxes, storage, sources and sinks."""
     plans: int = 0
     peak: int = 0
-    """The most bytes that were queued."""
+    """The most bytes that were queued at any time."""
 
 
 NOTHING_SPENT = Spent()
@@ -41,7 +41,8 @@ class Totals:
     """What has happened since the start of a run.
 
     Arrays by output have one more element, for the whole run: what several outputs share counts for each of them, and
-    once for the whole. Two totals say how the time between went. Those who ask for few of them leave the rest empty.
+    once for the run. The difference of two totals describes the time between them. Fields that were not requested are
+    empty.
     """
 
     now: int
@@ -49,27 +50,27 @@ class Totals:
     delivered: Int64s
     """By output: tuples delivered."""
     latency: Floats
-    """By output: their latencies summed, in seconds."""
+    """By output: the sum of their latencies, in seconds."""
     utility: Floats
-    """By output: their utilities (by latency) summed; 1 each without a graph."""
+    """By output: the sum of their utilities by latency; 1 each without a graph."""
     queued: Floats = field(default_factory=_nothing)
-    """By output: tuples that waited in queues, summed over time: tuple-seconds."""
+    """By output: tuples waiting in queues, integrated over time: tuple-seconds."""
     memory: Floats = field(default_factory=_nothing)
-    """By output: bytes that waited in queues, summed over time: byte-seconds."""
+    """By output: bytes waiting in queues, integrated over time: byte-seconds."""
     oldest: Floats = field(default_factory=_nothing)
-    """By output: how long the oldest tuple that waits now has been in the network, in seconds; 0 where none waits."""
+    """By output: seconds that the oldest waiting tuple has been in the network; 0 where none waits."""
     shedding: frozenset[int] = frozenset()
     """Outputs for which tuples are being dropped now."""
     late: Int64s = field(default_factory=_none)
-    """By output: tuples delivered outside of the good zone."""
+    """By output: tuples delivered outside the good zone."""
     shed: Int64s = field(default_factory=_none)
-    """By output, the whole run left out: tuples dropped on the way to it."""
+    """By output, without the whole run: tuples dropped on the way to it."""
     arrived: Int64s = field(default_factory=_none)
-    """By source: tuples that have been let in."""
+    """By source: tuples that have entered the network."""
     overdue: Int64s = field(default_factory=_none)
-    """By source: tuples that are due and have not been let in yet."""
+    """By source: tuples that are due but have not entered yet."""
     boxes: BoxReadings | None = None
-    """What boxes have counted, and the time they took."""
+    """Counters and times of the boxes."""
     spent: Spent = NOTHING_SPENT
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Trains: the tuples that one box call processes, with what travels hidden beside them."""
+"""Trains: the tuples that one box call processes, with their hidden values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE: Int64s = np.zeros(0, np.int64)
 
 
 def constant(value: int, count: int) -> Int64s:
-    """Return one number many times, without the memory: tuples that entered together share their timestamp."""
+    """Return one number many times without the memory: tuples that entered together share their timestamp."""
     made: Int64s = np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))  # broadcast_to is slow
     return made
 
@@ -30,7 +30,7 @@ def is_constant(numbers: Int64s) -> bool:
 
 
 def ascends(numbers: Int64s) -> bool:
-    """Return whether numbers never go down."""
+    """Return whether numbers never decrease."""
     return is_constant(numbers) or len(numbers) < 2 or bool((numbers[1:] >= numbers[:-1]).all())
 
 
@@ -42,7 +42,7 @@ def take_numbers(numbers: Int64s, indices: Indices) -> Int64s:
 
 
 class Selection(NamedTuple):
-    """Tuples chosen from a train, by place."""
+    """Tuples chosen from a train, by position."""
 
     train: Train
     indices: Indices
@@ -83,9 +83,9 @@ class Train:
         self.ticks = ticks
         self.end = end
         self.base: Selection | None = None
-        """The train that a filter chose these tuples from, where their columns are not taken yet."""
+        """The train from which a filter chose these tuples, if their columns have not been taken yet."""
         self.memo: dict[Any, Any] | None = None
-        """What a kernel found out about this train and others that read it can use."""
+        """What one kernel computed about this train, for other kernels that read it."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -96,10 +96,9 @@ class Train:
         return 16 * len(self.numbers) + sum([column.nbytes for column in self.columns])
 
     def slice(self, start: int, stop: int) -> Train:
-        """Return the tuples from start to stop, without copying, ticks and end left out.
+        """Return the tuples from start to stop, without copying, and without ticks and end.
 
-        Its progress is that of this train only if it reaches the last tuple; otherwise it is the last number
-        that is complete.
+        It has this train's progress only if it reaches the last tuple, otherwise the last complete arrival number.
         """
         count = len(self.numbers)
         if start == 0 and stop >= count and not self.ticks and not self.end:
@@ -117,7 +116,7 @@ class Train:
         return self._picked(tuple([column.take(indices) for column in self.columns]), indices)
 
     def choose(self, indices: Indices, wanted: Container[int]) -> Train:
-        """Return the tuples at these positions, with only the columns wanted, which are taken when they are read."""
+        """Return the tuples at these positions, with only the columns wanted, taken on first access."""
         columns = [Chosen(column, indices) if at in wanted else UNREAD for at, column in enumerate(self.columns)]
         chosen = self._picked(tuple(columns), indices)
         chosen.base = Selection(self, indices)
@@ -144,7 +143,7 @@ class Train:
         numbers: Int64s | None = None,
         progress: int | None = None,
     ) -> Train:
-        """View an Arrow record batch as a train; without hidden values, they count from 0."""
+        """View an Arrow record batch as a train; by default, numbers count from 0 and stamps are 0."""
         count = batch.num_rows
         if numbers is None:
             numbers = np.arange(count, dtype=np.int64)
@@ -156,12 +155,12 @@ class Train:
 
     @classmethod
     def empty(cls, schema: Schema, progress: int = NOTHING, ticks: tuple[Tick, ...] = (), end: bool = False) -> Train:
-        """Return a train without tuples, which still brings progress."""
+        """Return a train without tuples, which can still carry progress."""
         return cls(tuple([empty(field.type) for field in schema.fields]), _NONE, _NONE, progress, ticks, end)
 
 
 class Aligned:
-    """Arrays, columns and trains side by side, with an entry for each of some tuples; dataclasses inherit from it."""
+    """Base of dataclasses of parallel arrays, columns and trains with one entry per tuple."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]]
@@ -177,12 +176,12 @@ class Aligned:
         )
 
     def keep(self, mask: Mask) -> Self:
-        """Return the entries for which the mask is true; itself if these are all."""
+        """Return the entries for which the mask is true; self if these are all."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return several as one, which may be one of them."""
+        """Concatenate several; may return one of them."""
         filled = [part for part in parts if len(part)]
         if len(filled) == 1 and type(filled[0]) is cls:
             return filled[0]
@@ -198,7 +197,7 @@ def _join(parts: Sequence[Any]) -> Any:
 
 
 def join_trains(trains: Sequence[Train]) -> Train:
-    """Return consecutive trains of one stream as one."""
+    """Concatenate consecutive trains of one stream."""
     if len(trains) == 1:
         return trains[0]
     width = len(trains[0].columns)
@@ -224,7 +223,7 @@ def merge(trains: Sequence[Train]) -> Train:
 
 
 def common_marks(trains: Sequence[Train]) -> Train:
-    """Return an empty train with the progress, the ticks and the end that trains of several streams have together."""
+    """Return an empty train with the progress, the ticks and the end common to trains of several streams."""
     # The same tick arrives on every input; it counts once.
     ticks = tuple(sorted({tick for train in trains for tick in train.ticks}))
     return Train((), _NONE, _NONE, min(train.progress for train in trains), ticks, all(train.end for train in trains))

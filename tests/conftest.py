@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -25,10 +26,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_configure() -> None:
-    """Let signals be what they are at a terminal: what a shell or nohup starts may begin with them ignored."""
+    """Let signals be as at a terminal, where a shell or nohup may have them ignored, and numpy as in a run."""
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+    # Kernels and expressions rely on what whatever runs them has entered: `headway.columns.quiet`.
+    np.seterr(over="ignore", invalid="ignore", divide="ignore")
 
 
 _ON_SPARK = ("benchmarks/test_streaming.py", "connectors/test_sessions.py")

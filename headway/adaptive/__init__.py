@@ -1,1 +1,1 @@
-"""Adaptive layers: they watch how a run does, and change its policies while it runs."""
+"""Adaptive layers: they monitor a run, and switch its policies while it runs."""

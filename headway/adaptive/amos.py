@@ -1,19 +1,19 @@
-"""AMoS: give algorithms turns, score how they did by what the user wants, and learn which to use.
+"""AMoS: give algorithms turns, score them by the user's objectives, and learn which to use.
 
 Sutherland, Zhu, Ding and Rundensteiner, "An Adaptive Multi-Objective Scheduling Selection Framework for Continuous
-Query Processing" (IDEAS 2005), section 3. A turn lasts as long as the delay threshold. It is measured as several
+Query Processing" (IDEAS 2005), section 3. A turn lasts as long as the delay threshold. It is measured by several
 samples, of which a synopsis is kept. When it ends, the algorithm's statistics scores (equation 1) are updated, and a
-learning strategy chooses who is next. At first every algorithm has one turn, in the order in which they are named.
+learning strategy chooses the next algorithm. At first every algorithm gets one turn, in the order listed.
 
-Statistics are kept for all metrics, wanted or not, so that another specification needs no relearning.
+Statistics are kept for all metrics, used or not, so that another specification needs no relearning.
 
-What is added to the paper; the values in brackets are the paper's:
-- The first samples after a switch do not count (`settle: 0`): they show what the algorithm before left behind.
-- Samples during which nothing waited and nothing was delivered do not count, nor do turns without any other.
-- What still waits counts as late (`waiting: 0`): see `samples`.
-- The history of equation 1 fades: it reaches back over so many turns (`memory: forever`).
-- Learning strategies other than the wheel (`learning: roulette`) see the last turns (`window`) with rewards of their
-  own, each measured against its neighbours (`neighbours`): see `rewards`.
+Extensions of the paper; the values in brackets give the paper's behaviour:
+- The first samples after a switch do not count (`settle: 0`): they show the effects of the previous algorithm.
+- Samples during which nothing waited and nothing was delivered do not count, nor do turns with only such samples.
+- Tuples that still wait count as late (`waiting: 0`): see `scoring`.
+- The history of equation 1 is limited to the last turns (`memory: forever`).
+- Learning strategies other than the wheel (`learning: roulette`) get the last turns (`window`) with rewards, each
+  relative to the neighbouring turns (`neighbours`): see `scoring.rewarded`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tu
 
 
 class SpecificationChange(NamedTuple):
-    """Another specification, from a moment on: nanoseconds since the start of the run."""
+    """A specification that takes effect at a moment, in nanoseconds since the start of the run."""
 
     after: int
     specification: Specification
@@ -60,32 +60,32 @@ class SpecificationChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AmosMemory:
-    """All that is known of a run."""
+    """The layer's memory of a run."""
 
     specification: Specification
     worth: Worth
     began: int
-    """When the run did."""
+    """The start of the run."""
     current: int
     """The algorithm whose turn it is."""
     turn_began: int
     fresh: bool
-    """Whether another algorithm had the turn before."""
+    """Whether another algorithm had the previous turn."""
     last: Totals
-    """At the end of the last sample."""
+    """The totals at the end of the last sample."""
     next: int
     samples: tuple[Statistics, ...]
-    """Those of this turn that count."""
+    """The samples of this turn that count."""
     number: int
     """How many turns have ended."""
     turns: tuple[Past, ...]
-    """The last of them, the oldest first."""
+    """The last turns, the oldest first."""
     history: Synopsis | None
-    """Of all samples, where history does not fade."""
+    """The synopsis of all samples, if history is unlimited."""
     scores: tuple[Statistics | None, ...]
     """By algorithm: z of each metric (equation 1), as of its last turn."""
     changes: tuple[SpecificationChange, ...]
-    """Those that have yet to come, the next one first."""
+    """The pending changes, the next one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +94,28 @@ class Amos:
 
     policies: tuple[str, ...] = POLICIES
     specification: Specification | None = None
-    """None: utility where an output has a latency graph, else latency."""
+    """None: utility if any output has a latency graph, else latency."""
     learning: Learning = UpperConfidence()  # noqa: RUF009 (frozen)
     delay: int = SECOND
-    """How long a turn lasts, in nanoseconds."""
+    """The length of a turn, in nanoseconds."""
     decay: float = 0.25
     window: int = 100
-    """How many turns a learning strategy sees."""
+    """The number of turns that a learning strategy gets."""
     memory: int | None = 100
-    """How many turns the history of equation 1 reaches back; None: all."""
+    """The number of turns in the history of equation 1; None: all."""
     samples: int = 4
-    """Samples in a turn."""
+    """Samples per turn."""
     settle: float = 0.25
     """The share of a turn that does not count after a switch."""
     waiting: float = 0.5
-    """How much of a sample's latency and utility is that of the oldest waiting tuple."""
+    """The weight of the oldest waiting tuple in a sample's latency and utility."""
     neighbours: int | None = 2
-    """How many turns on each side a turn is measured against; None: all of the window."""
+    """The number of turns on each side that a turn is compared with; None: all of the window."""
     seed: int = 0
     changes: tuple[SpecificationChange, ...] = ()
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], AmosMemory]:
-        """Begin with the first algorithm for all outputs."""
+        """Start with the first algorithm for all outputs."""
         outputs, worth = len(topology.outputs), Worth.of(topology.qos)
         memory = AmosMemory(
             self.specification or Specification.parse("utility" if worth.graphs else "latency"),
@@ -158,7 +158,7 @@ class Amos:
         return self._choose(self._changed(self._scored(began, Synopsis.of(samples))), memory.specification)
 
     def change(self, settings: Mapping[str, Any], memory: AmosMemory) -> AmosMemory:
-        """Return the memory with other ``objectives``; what was learned stays, and is weighed anew."""
+        """Return the memory with other ``objectives``; statistics are kept, and weighted by the new objectives."""
         for key in settings:
             if key != "objectives":
                 raise PolicyError(f"amos: {unknown('setting to change', str(key), ['objectives'])}")
@@ -168,23 +168,23 @@ class Amos:
             return replace(memory, specification=Specification.parse(settings["objectives"]))
 
     def ranking(self, memory: AmosMemory) -> tuple[float | None, ...]:
-        """Return by algorithm its score (equation 2) under the present specification; None before its first turn."""
+        """Return by algorithm its score (equation 2) under the current specification; None before its first turn."""
         return tuple(None if z is None else algorithm_score(z, memory.specification) for z in memory.scores)
 
     def _until(self, age: int) -> int:
-        """Return at which age of a turn the first sample ends that ends after an age."""
+        """Return the age of a turn at which the next sample after `age` ends."""
         done = age * self.samples // self.delay
         return -(-(done + 1) * self.delay // self.samples)
 
     def _changed(self, memory: AmosMemory) -> AmosMemory:
-        """Return the memory with the specification of this moment."""
+        """Return the memory with due changes of the specification applied."""
         due = [change for change in memory.changes if change.after <= memory.last.now - memory.began]
         if not due:
             return memory
         return replace(memory, specification=due[-1].specification, changes=memory.changes[len(due) :])
 
     def _scored(self, memory: AmosMemory, turn: Synopsis) -> AmosMemory:
-        """Return the memory with a turn of the current algorithm counted in."""
+        """Return the memory with a turn of the current algorithm added."""
         keep = max(self.window, self.memory or 0)
         turns = (*memory.turns, Past(memory.current, turn))[-keep:]
         if self.memory is None:
@@ -196,7 +196,7 @@ class Amos:
         return replace(memory, number=memory.number + 1, turns=turns, history=forever, scores=tuple(scores))
 
     def _choose(self, memory: AmosMemory, before: Specification) -> tuple[tuple[Action, ...], AmosMemory]:
-        """Return the switch to whoever is next, if it is another one."""
+        """Return the switch to the next algorithm, if it is a different one."""
         window = memory.turns[-self.window :]
         scores = [score for score in self.ranking(memory) if score is not None]
         if len(scores) < len(self.policies):
@@ -214,7 +214,7 @@ class Amos:
 
 
 def _details(chosen: int, window: Sequence[Past], specification: Specification) -> str:
-    """Return in brackets how far the algorithm's turns lie from the mean of all, by what is wanted."""
+    """Return in brackets how far the algorithm's turns are from the mean of all turns, for each objective."""
     own = [turn for algorithm, turn in window if algorithm == chosen]
     if not own:
         return ""
@@ -240,7 +240,7 @@ def _policies(value: object) -> tuple[str, ...]:
 
 
 def _changes(value: object) -> tuple[SpecificationChange, ...]:
-    """Read a timeline such as ``[{after: 60s, objectives: {latency: 1}}]``."""
+    """Parse a timeline such as ``[{after: 60s, objectives: {latency: 1}}]``."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise PolicyError(
             f"amos: changes: a list is expected, such as [{{after: 60s, objectives: ...}}], not {value!r}"
@@ -256,7 +256,7 @@ def _changes(value: object) -> tuple[SpecificationChange, ...]:
 
 
 def _nanoseconds(key: str, value: object) -> int:
-    """Read a positive duration, or a number of seconds."""
+    """Parse a positive duration, or a number of seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = finite(value)
         length = 0 if seconds is None else round(seconds * SECOND)
@@ -307,11 +307,11 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "seed": lambda value: _whole("seed", value, 0),
     "changes": _changes,
 }
-"""By key: what reads its value. Raises a PolicyError that names the key."""
+"""By key: the parser of its value, which raises a PolicyError that names the key."""
 
 
 def make_amos(settings: Mapping[str, Any]) -> Amos:
-    """Return the layer for a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
+    """Make the layer from a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
     for key in settings:
         if key not in _READERS:
             raise PolicyError(f"amos: {unknown('setting', str(key), _READERS)}")

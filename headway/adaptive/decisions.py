@@ -1,27 +1,28 @@
-"""The decision maker: whether a query should be scheduled by another strategy, and whether it must lose tuples.
+"""The decision maker: whether to schedule a query by another strategy, and whether to drop its tuples.
 
-MavStream's runtime optimizer, sections 4.7 to 4.12, algorithm 1. Classes are looked at by their weight, and the first
-one with a missed target is the one that is acted for. Strategies are scored by the decision table for the measures that
-it misses; measures of the classes above it, all met, count with a reduced weight, so that they are not spoilt. Targets
-are those a little ahead (the lookahead factor), spare is by those of now.
+MavStream's runtime optimizer, sections 4.7 to 4.12, algorithm 1. Classes are examined by descending weight, and the
+first one with a missed target is the one to act for. Strategies are scored by the decision table for the measures that
+it misses; measures of the classes above it, all met, count with a reduced weight, so that they do not get worse.
+Targets are those a little ahead (the lookahead factor); spare is computed from the current ones.
 
-Where this goes another way than the paper, or further:
+Differences from the paper, and extensions:
 
-- Measures that are met in the class that is acted for do not count: so table 2 has it; algorithm 1 would let them in.
-- A cycle (4.10) is looked for not only with the strategy before the current one but with any that was left within
-  `REMEMBER` intervals, as three strategies can chase each other, too. It is one if what was missed when that strategy
-  was left is met now, and what is missed now was met then; other measures do not matter. Then strategies are scored for
-  all that was missed since, besides what is missed now.
-- Tuples are dropped only for measures that this helps, not before a switch has had an interval to show its effect, and
-  until targets are met with something to spare for some looks. Should it begin again soon, that many looks double.
+- Measures that are met in the class to act for do not count: this follows table 2; algorithm 1 would include them.
+- A cycle (4.10) is detected not only with the previous strategy but with any that was left within `REMEMBER` intervals,
+  as three strategies can form a cycle, too. It is one if all that was missed when that strategy was left is met now,
+  and all that is missed now was met then; other measures do not matter. Then strategies are scored for everything that
+  was missed since, besides what is missed now.
+- Tuples are dropped only for measures that improve by it, only after a switch has had an interval to show its effect,
+  and until targets are met with something to spare for some looks in a row. If dropping starts again soon, that number
+  is doubled.
 
-The decision table (section 4.6, table 1) has for each measure the rank of each strategy, more is better. With n
+The decision table (section 4.6, table 1) has the rank of each strategy for each measure; more is better. With n
 strategies to choose from, equation 1 gives each its score:
 
     score(strategy) = sum over measures of weight(measure) * rank(measure, strategy) / n
 
-Table 1 has latency, memory and throughput. Two rows are ours: waiting tuples (`queue`) are ranked as the bytes they
-take, and utility as the latency that it comes from.
+Table 1 has latency, memory and throughput. Two rows are ours: waiting tuples (`queue`) have the ranks of memory, and
+utility those of latency, from which it follows.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ class DecisionTable:
     ranks: Ranks = field(default_factory=lambda: TABLE_1)
 
     def extended(self, ranks: Ranks) -> DecisionTable:
-        """Return a table with these ranks besides, or instead where they are there. Raises a PolicyError.
+        """Return a table with these ranks added or replaced. Raises a PolicyError.
 
-        A rank is a number, 0 or more; zeros and ones make the table that section 4.6 names as another choice.
+        A rank is a number, 0 or more; zeros and ones give the table that section 4.6 mentions as an alternative.
         """
         for measure, row in ranks.items():
             for strategy, rank in row.items():
@@ -75,7 +76,7 @@ class DecisionTable:
         return DecisionTable(rows)
 
     def row(self, measure: str, strategies: Sequence[str]) -> tuple[float, ...]:
-        """Return the ranks of strategies for a measure. Raises a PolicyError that names those without."""
+        """Return the ranks of strategies for a measure. Raises a PolicyError that names strategies without a rank."""
         row = self.ranks.get(measure, {})
         if all(one in row for one in strategies):
             return tuple(map(row.__getitem__, strategies))
@@ -99,17 +100,17 @@ class DecisionTable:
 
 
 REMEMBER = 20
-"""Intervals after which a strategy that was left may be taken again without asking whether that is a cycle."""
+"""Intervals after which a strategy that was left may be chosen again without a check for a cycle."""
 CALM = 2
 """Looks in a row at which targets must be met with something to spare before dropping ends."""
 MOST_CALM = 32
 _ROUNDING = 1e-9
-"""Scores that differ by less, as a share, are equal: sums of the same weights in another order."""
+"""Relative difference below which scores are equal, because of rounding errors in sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decisions about a query go by."""
+    """The parameters of decisions about a query."""
 
     strategies: tuple[str, ...]
     table: DecisionTable
@@ -121,7 +122,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A strategy that was left: when, which measures were missed (of the class acted for) and which were met."""
+    """A strategy that was left: when, which measures (of the class acted for) were missed, and which were met."""
 
     strategy: int
     at: int
@@ -131,38 +132,39 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """What is remembered of a query. Moments are nanoseconds since the start of the run."""
+    """The state of a query. Moments are nanoseconds since the start of the run."""
 
     current: int
     departures: tuple[Departure, ...] = ()
-    """The last one from each strategy, oldest first."""
+    """The last departure from each strategy, oldest first."""
     switched: int | None = None
     shedding: bool = False
     calm: int = 0
     """Looks in a row with something to spare while tuples are dropped."""
     patience: int = CALM
-    """How many of them it takes."""
+    """The number of such looks after which dropping ends."""
     shed_until: int | None = None
-    """When dropping ended last."""
+    """When dropping last ended."""
 
 
 class QueryDecision(NamedTuple):
-    """What to do. Reasons are for people, and empty where nothing changes."""
+    """The decision about a query. Reasons are for people, and empty if nothing changes."""
 
     state: QueryState
     switched: str = ""
-    """Why `state.current` is another strategy than before."""
+    """Why `state.current` has changed."""
     shedding: str = ""
-    """Why `state.shedding` is another than before."""
+    """Why `state.shedding` has changed."""
 
 
 class _Choice(NamedTuple):
-    """What spoke for a strategy. The text is made only where somebody will read it."""
+    """The reasons for the choice of a strategy. The text is made only if it is used."""
 
     scores: tuple[float, ...]
     closes: int
-    """The strategy that would close a cycle, where there is a conflict."""
+    """The strategy that would close a cycle, if there is a conflict."""
     conflict: frozenset[str]
+    """The measures that must count as well, to avoid the cycle."""
 
     def text(self, rules: Rules, before: int, chosen: int) -> str:
         names, note = rules.strategies, ""
@@ -176,7 +178,7 @@ class _Choice(NamedTuple):
 
 
 class _Observed(NamedTuple):
-    """A goal, what was observed of its measure, and its target a little ahead."""
+    """A goal, the observed value of its measure, and its target at the end of the lookahead."""
 
     goal: Goal
     value: float
@@ -190,9 +192,9 @@ class _Observed(NamedTuple):
 def decide(
     goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, state: QueryState, rules: Rules
 ) -> QueryDecision:
-    """Return what to do for one query, so many nanoseconds after the start, given its measures since the last look.
+    """Return the decision for one query, `elapsed` nanoseconds after the start, given its measures since the last look.
 
-    Without any (None) nothing came and nothing waits: then no target is missed.
+    `observed` is None if nothing was delivered and nothing waits: then no target is missed.
     """
     ahead = (elapsed + rules.lookahead) / SECOND
     known = observed or {}
@@ -216,7 +218,7 @@ def decide(
 
 
 def _misses(acting: Sequence[_Observed]) -> str:
-    """Say what a class misses: ``latency 1.3 s over its target 0.5 s (must-satisfy)``."""
+    """Return the missed targets of a class as text: ``latency 1.3 s over its target 0.5 s (must-satisfy)``."""
     texts = [goal.measure.miss(value, target) for goal, value, target in acting]
     return f"{', '.join(texts)} ({acting[0].goal.priority.name})"
 
@@ -224,7 +226,7 @@ def _misses(acting: Sequence[_Observed]) -> str:
 def _choose(
     seen: Sequence[_Observed], acting: Sequence[_Observed], elapsed: int, state: QueryState, rules: Rules
 ) -> tuple[QueryState, _Choice]:
-    """Return the state with the best strategy for the goals that are acted for, and what speaks for it."""
+    """Return the state with the best strategy for the goals to act for, and the reasons for it."""
     first = acting[0].goal.priority
     weights = {
         goal.measure.name: goal.priority.reduced(goal.measure.spare(value, goal.target.at(elapsed / SECOND)))
@@ -253,9 +255,10 @@ def _choose(
 
 
 def best(scores: Sequence[float], current: int, any_better: bool = False, avoid: int | None = None) -> int:
-    """Return the strategy with the highest score, the first of equals; the current one where none scores higher.
+    """Return the strategy with the highest score, the first if tied; the current one if none scores higher.
 
-    With `any_better` it is the first one that scores higher than the current. `avoid` comes last of those that will do.
+    With `any_better`, return the first one that scores higher than the current. `avoid` is taken only if no other
+    strategy qualifies.
     """
     will_do = [at for at, score in enumerate(scores) if _above(score, scores[current])]
     if not will_do:
@@ -273,9 +276,10 @@ def _above(score: float, other: float) -> bool:
 def in_conflict(
     departures: Sequence[Departure], chosen: int, missed: frozenset[str], met: frozenset[str]
 ) -> frozenset[str]:
-    """Return the measures that were missed since a strategy was left, if taking it again would close a cycle.
+    """Return the measures that were missed since a strategy was left, if choosing it again would close a cycle.
 
-    Nothing where it would not: it was never left, or not for what is met now, or not with what is missed now met.
+    Empty if it would not: if it was never left, or was left for a measure that is still missed, or if a measure that is
+    missed now was not met then.
     """
     for at, left in enumerate(departures):
         if left.strategy == chosen and left.missed <= met and missed <= left.met:
@@ -296,7 +300,7 @@ def _shed(elapsed: int, state: QueryState, rules: Rules) -> QueryState:
 
 
 def _relieve(seen: Sequence[_Observed], idle: bool, elapsed: int, state: QueryState) -> tuple[QueryState, str]:
-    """Return the state after a look while tuples are dropped, and why that ends, if it does."""
+    """Return the state after a look during dropping, and the reason if dropping ends."""
     texts = []
     for goal, value, target in seen:
         measure = goal.measure

@@ -1,17 +1,17 @@
-"""Goals of a query: what it should achieve (targets of measures), and how much that matters (priority classes).
+"""Goals of a query: targets of measures, and their importance (priority classes).
 
 MavStream's runtime optimizer, sections 4.2, 4.3 and 4.8. Targets are piecewise-linear functions of the time since the
 run's start. The paper gives a start and an end for each piece and fills the gaps between pieces from the values at
-their borders; that is the same as a list of points with straight lines between them: the ends of all pieces, in order.
-Two points at the same time are a jump, as between two pieces that touch. `MEASURES` is the one place that says what can
-have a target, and whether it is the most or the least that is good.
+their borders; that is equivalent to a list of points with straight lines between them: the ends of all pieces, in
+order. Two points at the same time are a jump, as between two adjacent pieces. `MEASURES` lists what can have a target,
+and whether the target is an upper or a lower bound.
 
-A class with more weight comes first. While all its measures are met it still has a say, with a weight that falls the
-more there is to spare, but never below that of the next class:
+A class with a larger weight comes first. While all its measures are met it still counts, with a weight that decreases
+the more there is to spare, but never below that of the next class:
 
     reduced weight = weight - spare * range,    range = weight - weight of the next class (0 after the last)
 
-The paper also speaks of weights divided by the number of classes; that changes no order, and its tables do without.
+The paper also mentions weights divided by the number of classes; that changes no order, and its tables do not do so.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from headway.errors import HeadwayError, PolicyError, finite, unknown, within
 from headway.scheduling.trains import Bytes, parse_train
 
 EASED = 0.8
-"""A measure with an upper bound that is this share of it, or less, has something to spare."""
+"""The share of an upper bound at or below which a measure has something to spare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that can have a target. Its name is one of `headway.adaptive.layer.METRICS`, which measures it."""
+    """A metric that can have a target. Its name is one of `headway.adaptive.layer.METRICS`, which measures it."""
 
     name: str
     at_most: bool
-    """Whether the target is the most that is good; otherwise it is the least."""
+    """Whether the target is an upper bound; otherwise it is a lower bound."""
     read: Callable[[object], float]
-    """Reads a value of a target as the user writes it; raises a PolicyError that says how to write it."""
+    """Parses a target's value from user input; raises a PolicyError that describes the form."""
     write: Callable[[float], str]
-    """Returns a value for people."""
+    """Formats a value for people."""
     dropping_helps: bool = True
-    """Whether it gets better when tuples are dropped."""
+    """Whether it improves when tuples are dropped."""
 
     def violated(self, observed: float, expected: float) -> bool:
-        """Return whether what was observed misses the target; what just reaches it does not."""
+        """Return whether the observed value misses the target; a value equal to the target does not."""
         return observed > expected if self.at_most else observed < expected
 
     def spare(self, observed: float, expected: float) -> float:
-        """Return the reduction percentage of equation 2: how much of the target is not used, from 0 to 1.
+        """Return the reduction percentage of equation 2: the unused share of the target, from 0 to 1.
 
-        With an upper bound it is ``(expected - observed) / expected``. With a lower bound the same is said of the
-        inverse, the time per tuple: ``1 - expected / observed``; so twice the least throughput leaves as much to spare
-        as half the most latency. A measure that misses its target has nothing to spare.
+        For an upper bound it is ``(expected - observed) / expected``. For a lower bound it is the same for the inverse,
+        the time per tuple: ``1 - expected / observed``; so twice the minimum throughput leaves as much to spare as half
+        the maximum latency. A measure that misses its target has nothing to spare.
         """
         low, high = (observed, expected) if self.at_most else (expected, observed)
         if low >= high:
@@ -63,15 +63,14 @@ class Measure:
         return 1.0 if math.isinf(high) else min(1.0, 1.0 - low / high)
 
     def eased(self, observed: float, expected: float) -> bool:
-        """Return whether the target is met so well that help may end: with an upper bound at `EASED` of it or less.
+        """Return whether the target is met well enough to end dropping: for an upper bound, at `EASED` of it or less.
 
-        A lower bound is enough when it is met: where the best possible value is near, as with utility, more cannot be
-        asked for.
+        A lower bound only has to be met: the best possible value may be close to it, as for utility.
         """
         return observed <= EASED * expected if self.at_most else observed >= expected
 
     def miss(self, observed: float, expected: float) -> str:
-        """Say how the target is missed: ``latency 1.3 s over its target 0.5 s``."""
+        """Return how the target is missed as text: ``latency 1.3 s over its target 0.5 s``."""
         side = "over" if self.at_most else "under"
         return f"{self.name} {self.write(observed)} {side} its target {self.write(expected)}"
 
@@ -80,19 +79,19 @@ class Measure:
 class Target:
     """Points (seconds since the start, value) with straight lines between them, constant before and after them.
 
-    Of points at the same time the last one holds from then on.
+    Of points at the same time the last one applies from then on.
     """
 
     points: tuple[tuple[float, float], ...]
 
     @classmethod
     def constant(cls, value: float) -> Target:
-        """Return a target that is always the same."""
+        """Return a target that does not change over time."""
         return cls(((0.0, value),))
 
     @classmethod
     def parse(cls, value: object, measure: Measure) -> Target:
-        """Read one value, or a list of points such as ``[[0, 500ms], [500, 100ms]]``. Raises a PolicyError."""
+        """Parse one value, or a list of points such as ``[[0, 500ms], [500, 100ms]]``. Raises a PolicyError."""
         if not isinstance(value, Sequence) or isinstance(value, str):
             return cls.constant(measure.read(value))
         if not value:
@@ -103,7 +102,7 @@ class Target:
         return cls(points)
 
     def at(self, seconds: float) -> float:
-        """Return the value so many seconds after the start."""
+        """Return the value at a number of seconds after the start."""
         place = bisect_right(self.points, seconds, key=itemgetter(0))
         if place == 0:
             return self.points[0][1]
@@ -125,7 +124,7 @@ def _point(point: object, measure: Measure) -> tuple[float, float]:
 
 
 def read_seconds(value: object) -> float:
-    """Read seconds as a number, or a duration such as ``500ms``. Raises a PolicyError."""
+    """Parse seconds as a number, or a duration such as ``500ms``. Raises a PolicyError."""
     if isinstance(value, str | Duration):
         try:
             return Duration.parse(value).seconds
@@ -138,7 +137,7 @@ def _bytes(value: object) -> float:
     form = "a number of bytes, or a size such as '64kB' or '10MB'; units: B, kB, MB, GB"
     if isinstance(value, str):
         try:
-            size = parse_train(value)  # a train may be as many tuples as fit into some memory
+            size = parse_train(value)  # a train rule may be a number of bytes
         except PolicyError:
             size = None
         if not isinstance(size, Bytes):
@@ -173,7 +172,7 @@ def _number(value: object, form: str) -> float:
 
 
 def plain(number: float) -> str:
-    """Return a number for people: three digits, all of those before the point."""
+    """Format a number for people: three significant digits, but at least all digits before the point."""
     return f"{number:.0f}" if 1000 <= abs(number) < math.inf else f"{number:.3g}"
 
 
@@ -196,7 +195,7 @@ MEASURES: Mapping[str, Measure] = {
         Measure("utility", False, _utility, plain),
     )
 }
-"""By name: what can have a target."""
+"""The metrics that can have a target, by name."""
 
 
 MUST_SATISFY = "must-satisfy"
@@ -204,31 +203,31 @@ BEST_EFFORT = "best-effort"
 DONT_CARE = "dont-care"
 WEIGHTS: Mapping[str, float] = {MUST_SATISFY: 1.0, BEST_EFFORT: 0.5, DONT_CARE: 0.01}
 SHEDDING = (MUST_SATISFY,)
-"""The classes for which tuples may be dropped, where nothing is said."""
+"""The classes for which tuples may be dropped by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """One class."""
+    """A priority class."""
 
     name: str
     weight: float
     range: float
-    """By how much the weight falls when everything is to spare."""
+    """The amount by which the weight decreases if `spare` is 1."""
     sheds: bool
-    """Whether tuples may be dropped where no strategy helps."""
+    """Whether tuples may be dropped if no strategy helps."""
     easily_pleased: bool
-    """Whether any better strategy will do; otherwise it is the best one."""
+    """Whether any better strategy is enough; otherwise the best one is chosen."""
 
     def reduced(self, spare: float) -> float:
-        """Return the weight of a measure that is met with so much to spare, from 0 to 1 (equation 2)."""
+        """Return the weight of a measure that is met with `spare` (0 to 1) of its target unused (equation 2)."""
         return self.weight - spare * self.range
 
 
 def priorities(weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] = SHEDDING) -> Mapping[str, Priority]:
-    """Return the classes with these weights by name, the one with the most first. Raises a PolicyError.
+    """Return the classes by name, the one with the largest weight first. Raises a PolicyError.
 
-    Weights are above 0 and differ. The last of several classes is easily pleased.
+    Weights must be above 0 and distinct. The last of several classes is easily pleased.
     """
     sheds = set(shedding)
     for name in sorted(sheds - set(weights)):
@@ -250,7 +249,7 @@ def priorities(weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] =
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A measure of a query, its target and its class."""
+    """A measure of a query, with its target and its class."""
 
     measure: Measure
     target: Target

@@ -1,7 +1,7 @@
-"""What an adaptive layer sees and what it says: totals of a run in, switches of policies out.
+"""The interface of adaptive layers: totals of a run in, switches of policies out.
 
-A layer is pure, like a policy: what it wants to remember it returns and is handed back. It names policies of the
-registry and knows no engine; an engine asks it at the moments that it says, and carries out what it wants.
+A layer is pure, like a policy: it returns its memory and gets it back with the next call. It names registered policies
+and does not know the engine; the engine calls it at the moments that it requests, and carries out its actions.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from headway.totals import SYSTEM, Totals
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """How a run did between two moments: measures by output, `SYSTEM` for the whole."""
+    """A part of a run between two moments: metrics by output, `SYSTEM` for the whole run."""
 
     before: Totals
     after: Totals
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
+        """The length of the interval."""
         return (self.after.now - self.before.now) / SECOND
 
     def latency(self, output: int = SYSTEM) -> float:
-        """Return the mean latency of what was delivered; without any, the age of what has waited longest."""
+        """Return the mean latency of the results; without any, the age of the oldest waiting tuple."""
         count = int(self.after.delivered[output] - self.before.delivered[output])
         if count == 0:
             return float(self.after.oldest[output])
@@ -50,7 +50,7 @@ class Interval:
         return self._mean(self.after.memory, self.before.memory, output)
 
     def utility(self, output: int = SYSTEM) -> float:
-        """Return the mean utility of what was delivered; 0 without any."""
+        """Return the mean utility of the results; 0 if there are none."""
         count = int(self.after.delivered[output] - self.before.delivered[output])
         return float(self.after.utility[output] - self.before.utility[output]) / count if count else 0.0
 
@@ -65,20 +65,20 @@ METRICS: Mapping[str, Callable[[Interval, int], float]] = {
     "throughput": Interval.throughput,
     "utility": Interval.utility,
 }
-"""By name: what can be measured of an interval, for an output or the whole run."""
+"""The metrics of an interval, by name; each is for an output or the whole run."""
 
 
 class Switch(NamedTuple):
-    """Schedule what leads to an output (None: everything) by another policy from now on."""
+    """From now on, schedule the units that lead to an output (None: all units) by another policy."""
 
     output: int | None
     policy: int
-    """Its place in the layer's `policies`."""
+    """An index in the layer's `policies`."""
     reason: str
 
 
 class ShedOutput(NamedTuple):
-    """Let the load shedder drop tuples of an output, or no longer."""
+    """Allow the load shedder to drop tuples of an output, or no longer."""
 
     output: int
     active: bool
@@ -90,36 +90,36 @@ Action = Switch | ShedOutput
 
 @runtime_checkable
 class Adaptive(Protocol):
-    """An adaptive layer. Pure: all that it keeps is in the memory that it returns."""
+    """An adaptive layer. Pure: all its state is in the memory that it returns."""
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The policies that it chooses from, as texts of the registry such as ``round-robin`` or ``slope-slack:8``."""
+        """The policies that it chooses from, as registered names such as ``round-robin`` or ``slope-slack:8``."""
         ...
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], Any]:
-        """Return by output the place of the policy to begin with, and the memory, for a run that starts now.
+        """Return the index of the initial policy by output, and the memory, for a run that starts now.
 
-        Raises a PolicyError where the settings name an output that the network does not have.
+        Raises a PolicyError if the settings name an output that the network does not have.
         """
         ...
 
     def next(self, memory: Any) -> int:
-        """Return the moment at which it wants to look next."""
+        """Return the moment at which `look` should be called next."""
         ...
 
     def look(self, totals: Totals, memory: Any) -> tuple[tuple[Action, ...], Any]:
-        """Look at how the run does; return what should change, and the memory. Called at `next`, or a little later."""
+        """Return the actions to take, given the totals, and the memory. Called at `next`, or a little later."""
         ...
 
     def change(self, settings: Mapping[str, Any], memory: Any) -> Any:
-        """Return the memory with another specification, given while the run goes on. Raises a PolicyError."""
+        """Return the memory with settings changed during the run. Raises a PolicyError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveEntry:
-    """A registered layer: how to make it from its settings in the network file, and what it is."""
+    """A registered layer: its factory, called with the settings from the network file, and its description."""
 
     name: str
     make: Callable[[Mapping[str, Any]], Adaptive]
@@ -131,31 +131,31 @@ _layers: dict[str, AdaptiveEntry] = {}
 
 
 def register_adaptive(name: str, make: Callable[[Mapping[str, Any]], Adaptive], about: str, paper: str = "") -> None:
-    """Make a layer known by name; `make` gets the user's mapping, and raises a PolicyError if it is wrong."""
+    """Register a layer under a name; `make` gets the user's mapping, and raises a PolicyError if it is invalid."""
     _layers[name] = AdaptiveEntry(name, make, about, paper)
 
 
 def registered_adaptives() -> tuple[AdaptiveEntry, ...]:
-    """Return the layers, by name."""
+    """Return the registered layers, sorted by name."""
     return tuple(_layers[name] for name in sorted(_layers))
 
 
 def make_adaptive(name: str, settings: Mapping[str, Any]) -> Adaptive:
-    """Return the layer of this name, made from its settings."""
+    """Make the layer with this name from its settings."""
     if name not in _layers:
         raise PolicyError(unknown("adaptive layer", name, sorted(_layers)))
     return _layers[name].make(settings)
 
 
 class Adaption(NamedTuple):
-    """A layer that was chosen for a run."""
+    """The layer chosen for a run, with its name."""
 
     name: str
     layer: Adaptive
 
 
 def parse_adaptive(value: object) -> Adaption | None:
-    """Read ``amos``, ``{use: amos, ...}`` with the layer's settings, a layer itself, or ``off``.
+    """Parse ``amos``, ``{use: amos, ...}`` with the layer's settings, a layer object, or ``off`` (None).
 
     Raises a PolicyError.
     """

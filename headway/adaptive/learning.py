@@ -1,4 +1,4 @@
-"""Learning strategies: which algorithm to use next, given how each did. Scores and past turns in, a choice out."""
+"""Learning strategies, which choose the next algorithm: scores and past turns in, a choice out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.errors import PolicyError, unknown
 
 
 class RewardedTurn(NamedTuple):
-    """A turn that an algorithm had, and its reward: from 0 to 2, 1 is the mean of what it is measured against."""
+    """A turn of an algorithm, and its reward: from 0 to 2, where 1 is the mean of the turns it is compared with."""
 
     algorithm: int
     reward: float
@@ -20,10 +20,10 @@ class RewardedTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """All that a learning strategy may look at. Every algorithm has had a turn before the first choice."""
+    """Everything that a learning strategy may look at. Every algorithm has had a turn before the first choice."""
 
     names: tuple[str, ...]
-    """By algorithm: what people call it."""
+    """By algorithm: its name."""
     scores: tuple[float, ...]
     """By algorithm: its score (equation 2 of AMoS) as of its last turn."""
     turns: tuple[RewardedTurn, ...]
@@ -33,11 +33,11 @@ class Standing:
     seed: int
 
     def random(self) -> random.Random:
-        """Return a source of chance that depends on the seed and the number of the round alone."""
+        """Return a random generator that depends only on the seed and the number of turns."""
         return random.Random(f"{self.seed}/{self.number}")
 
     def rewards(self) -> tuple[list[list[float]], list[float | None]]:
-        """Return by algorithm the rewards of its turns within the window, and their mean, None without any."""
+        """Return by algorithm the rewards of its turns within the window, and their mean; None if it has none."""
         by: list[list[float]] = [[] for _ in self.names]
         for turn in self.turns:
             by[turn.algorithm].append(turn.reward)
@@ -45,14 +45,14 @@ class Standing:
 
 
 class Choice(NamedTuple):
-    """The algorithm to use next, and why, in a few words that follow its name."""
+    """The algorithm to use next, and the reason, as a phrase that follows its name."""
 
     algorithm: int
     reason: str
 
 
 class Learning(Protocol):
-    """A learning strategy. Pure: the same record gives the same choice."""
+    """A learning strategy. Pure: equal records give equal choices."""
 
     def choose(self, record: Standing) -> Choice:
         """Return the algorithm for the next turn."""
@@ -61,7 +61,7 @@ class Learning(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LearningEntry:
-    """A registered strategy: how to make it from the text after the colon, and what it is."""
+    """A registered strategy: its factory, called with the text after the colon, and its description."""
 
     name: str
     make: Callable[[str | None], Learning]
@@ -72,12 +72,12 @@ _strategies: dict[str, LearningEntry] = {}
 
 
 def register_learning(name: str, make: Callable[[str | None], Learning], about: str) -> None:
-    """Make a strategy known by name; `make` gets what stands after a colon, as in ``upper-confidence:0.5``."""
+    """Register a strategy under a name; `make` gets the text after a colon, as in ``upper-confidence:0.5``."""
     _strategies[name] = LearningEntry(name, make, about)
 
 
 def make_learning(text: str) -> Learning:
-    """Return the strategy that ``name`` or ``name:argument`` says."""
+    """Make the strategy given as ``name`` or ``name:argument``."""
     name, colon, argument = text.partition(":")
     if name not in _strategies:
         raise PolicyError(f"learning: {unknown('strategy', name, _strategies)}")
@@ -86,11 +86,11 @@ def make_learning(text: str) -> Learning:
 
 @dataclass(frozen=True, slots=True)
 class Roulette:
-    """The roulette wheel: chances in proportion to scores (Sutherland et al., IDEAS 2005, section 3.5).
+    """The roulette wheel: probabilities in proportion to scores (Sutherland et al., IDEAS 2005, section 3.5).
 
-    Each algorithm has a slice of the wheel as large as its score; the wheel is spun once. It is the paper's own
-    strategy, for comparison: scores lie near 1, slices are nearly equal, and so bad algorithms run nearly as often as
-    good ones, however well they are known.
+    Each algorithm has a slice of the wheel as large as its score; the wheel is spun once. This is the paper's own
+    strategy, for comparison: scores are close to 1, so slices are nearly equal, and bad algorithms run nearly as often
+    as good ones, however much is known about them.
     """
 
     def choose(self, record: Standing) -> Choice:
@@ -112,23 +112,23 @@ class Roulette:
 
 @dataclass(frozen=True, slots=True)
 class UpperConfidence:
-    """The algorithm that could be the best, given what is known of it.
+    """The algorithm with the largest upper confidence bound.
 
     Auer, Cesa-Bianchi and Fischer (2002) over a sliding window (Garivier and Moulines, 2011): with n turns of an
-    algorithm among the t turns of the window, and m the mean of their rewards, the largest
+    algorithm among the t turns of the window, and m the mean of their rewards, the algorithm with the largest
 
         m + width * s * sqrt(2 * ln(t) / n)
 
-    is next. s is the standard deviation of rewards around the means of their algorithms: where turns hardly differ,
-    few are needed. Bad algorithms are tried ever more rarely (as ln t), but not forever: turns leave the window, and
-    an algorithm without any is tried at once.
+    is next. s is the standard deviation of rewards around the means of their algorithms: if turns hardly differ, few
+    are needed. Bad algorithms are tried ever more rarely (as ln t), but never given up: turns leave the window, and an
+    algorithm without any is tried at once.
     """
 
     width: float = 0.5
-    """How many times the textbook's confidence interval; exploring costs real results."""
+    """A factor on the textbook's confidence interval; small, because exploring degrades real results."""
 
     def choose(self, record: Standing) -> Choice:
-        """Return the algorithm with the largest bound; of equals, the first."""
+        """Return the algorithm with the largest bound; the first if tied."""
         rewards, means = record.rewards()
         scale = self.width * deviation(rewards) * math.sqrt(2 * math.log(max(len(record.turns), 2)))
         bounds = [
@@ -141,18 +141,18 @@ class UpperConfidence:
 
 @dataclass(frozen=True, slots=True)
 class Thompson:
-    """Thompson sampling: each algorithm draws from what is believed of it, and the largest draw is next.
+    """Thompson sampling: a sample is drawn from the belief about each algorithm, and the largest one is next.
 
-    Thompson (1933), with normal beliefs over a sliding window of turns: an algorithm with n turns of mean reward m
-    draws from a normal distribution with mean m and standard deviation ``width * s / sqrt(n)``, s as in
-    `UpperConfidence`. An algorithm without a turn in the window draws from that of all turns. So an algorithm runs as
-    often as it is believed to be the best.
+    Thompson (1933), with normal beliefs over a sliding window of turns: for an algorithm with n turns of mean reward m
+    the distribution is normal with mean m and standard deviation ``width * s / sqrt(n)``, s as in `UpperConfidence`;
+    for one without a turn in the window it is that of all turns. So an algorithm runs as often as it is believed to be
+    the best.
     """
 
     width: float = 1.0
 
     def choose(self, record: Standing) -> Choice:
-        """Return the algorithm with the best draw."""
+        """Return the algorithm with the largest sample."""
         chance, (rewards, means) = record.random(), record.rewards()
         spread = self.width * deviation(rewards)
         every = [turn.reward for turn in record.turns] or [1.0]
@@ -177,7 +177,7 @@ def deviation(rewards: Sequence[Sequence[float]], floor: float = 0.02) -> float:
 
 
 def explained(record: Standing, chosen: int, means: Sequence[float | None], rewards: Sequence[Sequence[float]]) -> str:
-    """Return why an algorithm is next: it scores best, or too little is known of it."""
+    """Return why an algorithm is next: it scores best, or too little is known about it."""
     own = means[chosen]
     text = "not tried lately" if own is None else f"scores {own:.2f}"
     others = [(mean, -at) for at, mean in enumerate(means) if at != chosen and mean is not None]
@@ -196,7 +196,7 @@ def _make_roulette(argument: str | None) -> Roulette:
 
 
 def _width(name: str, argument: str) -> float:
-    """Return the positive number after a strategy's colon."""
+    """Parse the positive number after a strategy's colon."""
     try:
         value = float(argument)
     except ValueError:

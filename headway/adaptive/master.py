@@ -1,19 +1,19 @@
-"""The master scheduler: several policies side by side, each over its own units.
+"""The master scheduler: several policies side by side, each for its own units.
 
-After MavStream's paper on its runtime optimizer, section 4.14 and algorithm 3. Policies that have something ready have
-turns, one after the other, and a turn is as long as the policy has ready units when it begins::
+After MavStream's paper on its runtime optimizer, section 4.14 and algorithm 3. Policies with ready units take turns,
+and the length of a turn is proportional to the policy's ready units at its beginning::
 
     turn = quantum * ready units of the policy
 
-What a policy does with its turn is its own affair. If nothing is left for it to do, it hands on what is left of it;
-and who belongs to which policy may change between any two plans, because units keep their queues and a policy's
-memory is about the units that it is shown.
+A policy is free in how it uses its turn. If it has nothing left to do, the rest of the turn is passed on. The
+assignment of units to policies may change between any two plans, because units keep their queues and a policy's memory
+is about the units that it is shown.
 
-A turn is counted in expected seconds of the steps planned, and a step counts a quantum as long as nothing is known of
-its costs. Steps are not ended with a turn, and may be longer than it. So that time is in proportion all the same,
-what a policy takes too much is taken off its next turns, as in deficit round robin (Shreedhar and Varghese, SIGCOMM
-1995); the paper gives every turn in full. What is owed is forgiven when a policy has nothing ready, or is alone: then
-nobody was kept waiting by it.
+A turn is counted in expected seconds of the planned steps; a step of unknown cost counts as one quantum. A step is not
+cut off at the end of a turn, and may be longer than it. To keep time in proportion all the same, the excess is
+subtracted from the policy's next turns, as in deficit round robin (Shreedhar and Varghese, SIGCOMM 1995); the paper
+gives every turn in full. The debt is dropped when a policy has nothing ready, or is the only one with ready units: then
+it did not delay any other.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from headway.scheduling.policy import Plan, Policy, Step, Term, apart, terms_of
 from headway.scheduling.snapshot import Snapshot
 
 QUANTUM = 2 * MILLISECOND
-"""Nanoseconds of a turn for each ready unit: as long as the plan of most policies."""
+"""Nanoseconds of a turn per ready unit: as long as the plan of most policies."""
 MOST_OWED = 10 * SECOND
-"""Nanoseconds that a policy owes at most: costs are only estimates, and a wild one must not shut it out for long."""
+"""The limit of a policy's debt, in nanoseconds: costs are estimates, and an outlier must not shut it out for long."""
 
 _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MasterMemory:
-    """What is remembered from plan to plan. Nobody writes to its arrays."""
+    """The memory of `Master`. Its arrays must not be changed."""
 
     inner: tuple[Any, ...]
     """By policy: its memory."""
     left: tuple[int, ...]
-    """By policy: nanoseconds that are left of its turn; below 0 what it has taken too much, 0 where it has none."""
+    """By policy: nanoseconds left of its turn; below 0 its debt, 0 if it has no turn."""
     turn: int
     """The policy that has its turn, or had the last one."""
     assigned: Places | None = None
@@ -57,28 +57,28 @@ class MasterMemory:
     sole: int | None = 0
     """The policy to which all units belong, if there is one."""
     asked: int = _NOBODY
-    """The policy that was shown all that was ready when the last plan was made: it knows what had changed by then."""
+    """The policy that got the last snapshot with all ready units, and so knows of all changes up to then."""
 
 
 @dataclass(frozen=True)
 class Master(Policy):
     """Policies that share an engine; a unit is served by the policy to which it is assigned.
 
-    If all that is ready belongs to one policy, the plan is that policy's own plan. Otherwise a plan holds the steps
-    of one or more turns. A policy is shown only its own units as ready, and a room in which its turn would be used
-    up; all other readings are as they are. With one worker, a policy whose steps leave tuples waiting keeps its turn
-    until it is used up: if it has no other unit to serve, the plan ends there, and the next one goes on with it.
+    If all ready units belong to one policy, the plan is that policy's own plan. Otherwise a plan holds the steps of one
+    or more turns. A policy sees only its own units as ready, and a room in which its turn would be used up; all other
+    readings are unchanged. With one worker, a policy whose steps leave tuples waiting keeps its turn until it is used
+    up: if it has no other unit to serve, the plan ends there, and the next plan continues with it.
 
-    With a preemptive policy among them, all of it is preemptive, and a plan names what should be running now. A step
-    under way goes on until it ends if its policy is not preemptive, else its policy may replace it by another of
-    its own units; nobody else's unit takes its place. What becomes free goes by turns, and a step counts when it
-    begins, not when it is resumed.
+    If any policy is preemptive, the master is preemptive, and a plan names what should be running now. A running step
+    continues to its end if its policy is not preemptive; else that policy may preempt it for another of its own units,
+    but no other policy may. Workers that become free are assigned by turns, and a step is charged when it begins, not
+    when it is resumed.
     """
 
     policies: Sequence[Policy]
     names: Sequence[str]
     quantum: float = QUANTUM / SECOND
-    """Seconds of a turn for each ready unit."""
+    """Seconds of a turn per ready unit."""
 
     def __post_init__(self) -> None:
         if not self.policies or len(self.policies) != len(self.names):
@@ -90,27 +90,27 @@ class Master(Policy):
 
     @cached_property
     def preemptive(self) -> bool:
-        """Whether one of the policies is."""
+        """Whether any of the policies is preemptive."""
         return any(self._preemptive)
 
     @cached_property
     def fair(self) -> bool:
-        """Whether all policies are: the turns starve nobody."""
+        """Whether all policies are fair: turns themselves starve no policy."""
         return all(policy.fair for policy in self.policies)
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how large a step of a unit may be for all policies."""
+        """Return the smallest limit of all policies for a step of a unit."""
         return min([policy.size(snapshot, unit) for policy in self.policies])
 
-    # Who belongs to whom
+    # Assignment of units
 
     def start(self) -> MasterMemory:
-        """All units belong to policy 0, and nobody has had a turn."""
+        """Return a memory with all units assigned to policy 0, before the first turn."""
         count = len(self.policies)
         return MasterMemory(tuple([policy.start() for policy in self.policies]), (0,) * count, count - 1)
 
     def assign(self, memory: MasterMemory, by_unit: Sequence[int]) -> MasterMemory:
-        """Return the memory in which each unit has the policy given for it."""
+        """Return the memory with each unit assigned to the policy given for it. Raises a PolicyError."""
         made = np.array(by_unit, np.intp)
         for policy in set(made.tolist()):
             if not 0 <= policy < len(self.policies):
@@ -123,7 +123,7 @@ class Master(Policy):
     # Plans
 
     def plan(self, snapshot: Snapshot, memory: MasterMemory) -> tuple[Plan, MasterMemory]:
-        """Return the plan of the only policy with ready units, or what the policies plan in their turns."""
+        """Return the plan of the only policy with ready units, or one made of the policies' turns."""
         place, counts = self._ready(snapshot, memory)
         if place is None:
             if not counts.any():
@@ -132,7 +132,7 @@ class Master(Policy):
         if self.preemptive and not self._preemptive[place]:
             return self._by_slots(snapshot, memory, counts)
         if snapshot.changed is not None and memory.asked != place:
-            snapshot = snapshot.narrowed(snapshot.ready)  # it has not heard of earlier changes
+            snapshot = snapshot.narrowed(snapshot.ready)  # it does not know of earlier changes
         before = memory.inner[place]
         plan, after = self.policies[place].plan(snapshot, before)
         if after is before and memory.asked == place:
@@ -142,13 +142,13 @@ class Master(Policy):
         return plan, MasterMemory(inner, left, place, memory.assigned, memory.sole, place)
 
     def _by_turns(self, snapshot: Snapshot, memory: MasterMemory, counts: Places) -> tuple[Plan, MasterMemory]:
-        """Let policies plan in their turns while there is room."""
+        """Let the policies plan in turns while there is room for steps."""
         draft = _Draft(self, snapshot, memory, counts)
         owner, turns = draft.owner, draft.turns
         ready, busy = snapshot.ready.copy(), snapshot.busy
         room, free, several = snapshot.room, snapshot.free, snapshot.workers > 1
         able = set(owner[ready & ~busy].tolist())
-        rivals = set(able)  # who takes part in the turns: also who can go on, but only another snapshot tells how
+        rivals = set(able)  # policies that take turns, including those that can continue only with the next snapshot
         while able and room > 0 and free > 0:
             place = turns.next(rivals)
             if place not in able:
@@ -174,11 +174,11 @@ class Master(Policy):
         return draft.done(memory)
 
     def _by_slots(self, snapshot: Snapshot, memory: MasterMemory, counts: Places) -> tuple[Plan, MasterMemory]:
-        """Say what should be running now: what is under way, or what its policy prefers to it, and what may begin."""
+        """Return what should be running now: running steps, or what their policies prefer, and steps to start."""
         draft = _Draft(self, snapshot, memory, counts)
         owner, turns = draft.owner, draft.turns
         running = _under_way(snapshot)
-        own: dict[int, list[int]] = {}  # by preemptive policy: its units under way
+        own: dict[int, list[int]] = {}  # by preemptive policy: its running units
         for unit in running:
             place = int(owner[unit])
             if self._preemptive[place]:
@@ -200,7 +200,7 @@ class Master(Policy):
         return draft.done(memory)
 
     def _ask_for_slots(self, draft: _Draft, place: int, own: dict[int, list[int]], slots: int) -> int:
-        """Let a policy plan for as many workers as it uses and some more; return how many more it wants."""
+        """Let a policy plan for the workers that it uses and `slots` more; return how many more it takes."""
         snapshot = draft.snapshot
         mine, running = snapshot.ready & (draft.owner == place), own.get(place, [])
         others = [Step(unit, 0) for some in own.values() if some is not running for unit in some]
@@ -216,7 +216,7 @@ class Master(Policy):
         fresh = [step for step in steps if not snapshot.busy[step.unit] and not snapshot.spent[step.unit] > 0]
         draft.turns.charge(place, sum([draft.charge(step) for step in fresh]))
         named = {step.unit for step in steps}
-        # Where it does not say what to do with a worker, its step goes on.
+        # If the policy plans fewer steps than it has workers, running steps continue on the rest.
         rest = [unit for unit in running if unit not in named][: max(0, len(running) - len(steps))]
         draft.steps += [Step(unit, int(snapshot.held[unit]) or snapshot.train) for unit in rest]
         return max(0, len(steps) - len(running))
@@ -224,12 +224,12 @@ class Master(Policy):
     # Explanations
 
     def terms(self, snapshot: Snapshot, memory: MasterMemory) -> tuple[Term, ...]:
-        """Return the terms of the only policy with ready units; nothing where several have some."""
+        """Return the terms of the only policy with ready units; () if several have some."""
         place, _ = self._ready(snapshot, memory)
         return () if place is None else terms_of(self.policies[place], snapshot, memory.inner[place])
 
     def rule(self, snapshot: Snapshot, memory: MasterMemory, unit: int) -> str | None:
-        """Return the rule of a unit's policy, and, where several have ready units, that it has its turn."""
+        """Return the rule of a unit's policy; if several policies have ready units, also that it has its turn."""
         place, counts = self._ready(snapshot, memory)
         if place is not None:
             return self.policies[place].rule(snapshot, memory.inner[place], unit)
@@ -245,9 +245,9 @@ class Master(Policy):
         return tuple([policy.preemptive for policy in self.policies])
 
     def _ready(self, snapshot: Snapshot, memory: MasterMemory) -> tuple[int | None, Places]:
-        """Return the only policy with ready units, if there is one, and by policy how many it has.
+        """Return the only policy with ready units, or None, and the number of ready units by policy.
 
-        If all units belong to one policy, nothing is counted unless it has to share with itself (see `plan`).
+        If all units belong to one policy, they are counted only if the master is preemptive (see `plan`).
         """
         count = len(self.policies)
         if memory.sole is not None:
@@ -264,21 +264,21 @@ class Master(Policy):
 
 
 class _Turns:
-    """Whose turn it is, and what is left of it, while a plan is made."""
+    """The policies' turns, and the time left of them, while a plan is made."""
 
     def __init__(self, memory: MasterMemory, counts: Places, quantum: int) -> None:
-        """Go on where the last plan ended; who has nothing ready owes nothing, and has nothing left."""
+        """Continue after the last plan; policies without ready units lose their remaining time and their debt."""
         self.turn = memory.turn
         self.left = [left if count else 0 for left, count in zip(memory.left, counts, strict=True)]
         self._lengths = [quantum * count for count in counts.tolist()]
 
     def next(self, able: Collection[int]) -> int:
-        """Return who has its turn among some that have something ready, as far as they have not used it up."""
+        """Return the policy whose turn it is, among `able`; the current one keeps it while it has time left."""
         left, lengths = self.left, self._lengths
         if self.turn in able and left[self.turn] > 0:
             return self.turn
         self.hand_on(self.turn)
-        # Rounds in which all only pay what they owe need not be gone through one by one.
+        # Skip the rounds in which all policies would only reduce their debts.
         rounds = min([-left[place] // lengths[place] for place in able])
         for place in able:
             left[place] += rounds * lengths[place]
@@ -292,16 +292,16 @@ class _Turns:
         return self.turn
 
     def charge(self, place: int, time: int) -> None:
-        """Take time off a policy's turn."""
+        """Subtract time (ns) from a policy's turn."""
         self.left[place] = max(-MOST_OWED, self.left[place] - time)
 
     def hand_on(self, place: int) -> None:
-        """End a policy's turn; what it owes stays."""
+        """End a policy's turn; its debt remains."""
         self.left[place] = min(0, self.left[place])
 
 
 class _Draft:
-    """A plan in the making."""
+    """A plan under construction."""
 
     def __init__(self, master: Master, snapshot: Snapshot, memory: MasterMemory, counts: Places) -> None:
         self.snapshot = snapshot
@@ -316,7 +316,7 @@ class _Draft:
         self._overhead, self._cost = _step_costs(snapshot)
 
     def ask(self, place: int, ready: Mask, room: int, **workers: Any) -> list[Step]:
-        """Add what a policy plans for some units of its own; return it."""
+        """Add the steps that a policy plans for some of its units, and return them."""
         view = self.snapshot.narrowed(ready, room=room, **workers)
         plan, self._inner[place] = self._master.policies[place].plan(view, self._inner[place])
         steps = [step for step in plan.steps if ready[step.unit]][: view.room]
@@ -328,7 +328,7 @@ class _Draft:
         return steps
 
     def using(self, steps: Sequence[Step]) -> Mask:
-        """Return by unit whether it cannot run while some steps do, because it is in them or shares boxes with them."""
+        """Return by unit whether it cannot run alongside some steps: it is in them, or shares boxes with them."""
         units, snapshot = [step.unit for step in steps], self.snapshot
         found: Mask = np.zeros(len(snapshot.units), np.bool_)
         if units and snapshot.exclusive and self._members.lone is None:
@@ -339,28 +339,28 @@ class _Draft:
         return found
 
     def charge(self, step: Step) -> int:
-        """Return the nanoseconds that a step counts."""
+        """Return the nanoseconds to charge for a step."""
         unit, tuples = step
         seconds = float(self._overhead[unit]) + float(self._cost[unit]) * min(int(self.snapshot.waiting[unit]), tuples)
         return max(1, round(min(seconds * SECOND, MOST_OWED))) if seconds > 0 else self._quantum
 
     def mean_charge(self, units: Mask) -> int:
-        """Return the nanoseconds that a step of some units counts on average."""
+        """Return the mean nanoseconds to charge for a step of some units."""
         tuples = np.minimum(self.snapshot.waiting[units], self.snapshot.train)
         times = (self._overhead[units] + self._cost[units] * tuples) * SECOND
         return max(1, round(float(np.where(times > 0, np.minimum(times, MOST_OWED), self._quantum).mean())))
 
     def done(self, before: MasterMemory) -> tuple[Plan, MasterMemory]:
-        """Return the plan, and what is remembered."""
+        """Return the plan and the memory."""
         after = MasterMemory(tuple(self._inner), tuple(self.turns.left), self.turns.turn, before.assigned, before.sole)
         return Plan(tuple(self.steps), min(self._moments, default=None)), after
 
 
 def _step_costs(snapshot: Snapshot) -> tuple[Floats, Floats]:
-    """Return by unit the seconds that a step takes before any tuple, and for each tuple.
+    """Return by unit the fixed seconds of a step, and the seconds per tuple.
 
-    A snapshot's costs count until tuples are delivered. Where units are single boxes of one network, that is also the
-    work of later steps, which count themselves: then only what the box takes counts, as soon as that is known.
+    A snapshot's costs go up to the delivery of tuples. If units are single boxes of one network, that includes the work
+    of later steps, which are charged themselves: then only the box's own costs count, once they are known.
     """
     overhead, cost, lone = snapshot.costs.overhead, snapshot.costs.cost, snapshot.layout.members.lone
     if lone is None or not snapshot.exclusive:
@@ -372,9 +372,9 @@ def _step_costs(snapshot: Snapshot) -> tuple[Floats, Floats]:
 
 
 def _under_way(snapshot: Snapshot) -> list[int]:
-    """Return the units whose steps are under way, among the ready ones.
+    """Return the ready units whose steps are running.
 
-    Units that share a box with such a step are busy, too: those that are known to hold tuples are looked at first.
+    Units that share a box with such a step are busy, too: so those known to hold tuples come first.
     """
     units = np.flatnonzero(snapshot.busy & snapshot.ready)
     if not len(units):

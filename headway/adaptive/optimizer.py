@@ -1,29 +1,29 @@
-"""The runtime optimizer: watches queries against their targets, and changes their policies one by one.
+"""The runtime optimizer: monitors queries against their targets, and switches the policy of each query separately.
 
 MavStream's runtime optimizer, section 4. A query is an output with targets. The system monitor (algorithm 2) looks at
-each query at its own interval and hands what it measured since the last look to the decision maker
-(`headway.adaptive.decisions`, algorithm 1). Settings, all of which may be left out::
+each query at its own interval and passes the measurements since the last look to the decision maker
+(`headway.adaptive.decisions`, algorithm 1). Settings, all optional::
 
     adaptive:
       policies: [round-robin, path-capacity, segment, simplified-segment]
-      start: round-robin                       # the policy of every output at first
+      start: round-robin                       # the initial policy of every output
       interval: 3s                             # between looks
-      lookahead: 1s                            # targets must be met so long ahead
+      lookahead: 1s                            # targets must be met this far ahead
       classes: {must-satisfy: 1, best-effort: 0.5, dont-care: 0.01}   # more classes, or other weights
       shed: [must-satisfy]                     # classes for which tuples may be dropped
-      table: {latency: {slope-slack: 5}}       # ranks besides those of the paper's table 1, or instead of them
+      table: {latency: {slope-slack: 5}}       # ranks that extend or replace those of the paper's table 1
       queries:
         alarms:
           interval: 2s
           start: segment
           latency: {target: 500ms, class: must-satisfy}
           memory: {target: [[0, 10MB], [500, 1MB]], class: best-effort}
-          throughput: 100/s                    # best-effort, where no class is named
+          throughput: 100/s                    # best-effort, if no class is given
 
-Without `queries`, every output whose latency graph has a good zone that ends gets its end as target, best-effort; the
-same target holds for a latency that names none. The lookahead must be shorter than the interval; the paper also wants
-it longer than it takes to schedule every box once, which nobody knows before the run. Where none is given it is 1s, or
-a third of an interval below 3s.
+Without `queries`, every output whose latency graph has a good zone that ends gets that end as its target, best-effort;
+it is also the target of a latency given without one. The lookahead must be shorter than the interval; the paper also
+requires it to be longer than it takes to schedule every box once, which is not known before the run. The default is 1s,
+or a third of the interval if that is below 3s.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OF_QUERIES = ("interval", "lookahead", "start", *MEASURES)
 
 @dataclass(frozen=True, slots=True)
 class GoalSettings:
-    """A measure's target and class as the user gives them; None: not said."""
+    """A measure's target and class as given by the user; None: not given."""
 
     target: Target | None = None
     priority: str | None = None
@@ -73,7 +73,7 @@ class GoalSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuerySettings:
-    """A query as the user gives it; None: not said. Times are in nanoseconds."""
+    """A query as given by the user; None: not given. Times are in nanoseconds."""
 
     interval: int | None
     lookahead: int | None
@@ -83,7 +83,7 @@ class QuerySettings:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An output with goals, the rules by which decisions about it are made, and what is remembered of it."""
+    """An output with goals, the rules for decisions about it, and its state."""
 
     output: int
     goals: tuple[Goal, ...]
@@ -95,24 +95,24 @@ class Query:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerMemory:
-    """What the system monitor keeps."""
+    """The memory of `Optimizer`."""
 
     begun: int
     topology: Topology
     queries: tuple[Query, ...]
     due: Int64s
-    """By query: the moment of the next look; nobody writes to it."""
+    """By query: the moment of the next look; a read-only array."""
     latest: Totals
-    """The totals of the last look at any."""
+    """The totals of the last look at any query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """The layer: what its settings say."""
+    """The layer, with its settings."""
 
     policies: tuple[str, ...] = STRATEGIES
     begin: int = 0
-    """The place of the policy to begin with."""
+    """The index of the initial policy."""
     interval: int = _INTERVAL
     lookahead: int = _INTERVAL // 3
     priorities: Mapping[str, Priority] = field(default_factory=priorities)
@@ -121,7 +121,7 @@ class Optimizer:
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any]) -> Optimizer:
-        """Read the settings. Raises a PolicyError that names the key and lists the choices."""
+        """Parse the settings. Raises a PolicyError that names the key and lists the choices."""
         _check_keys(settings, _SETTINGS, NAME)
         policies = _policies(settings.get("policies", STRATEGIES))
         begin = settings.get("start", "round-robin" if "round-robin" in policies else policies[0])
@@ -143,7 +143,7 @@ class Optimizer:
         return replace(made, queries={str(name): made._query(name, query) for name, query in queries.items()} or None)
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], OptimizerMemory]:
-        """Return by output the policy to begin with, and the memory."""
+        """Return the initial policy by output, and the memory."""
         named = self.queries
         if named is None:
             latency = QuerySettings(None, None, None, {"latency": GoalSettings()})
@@ -162,7 +162,7 @@ class Optimizer:
         return int(memory.due.min(initial=NEVER))
 
     def look(self, totals: Totals, memory: OptimizerMemory) -> tuple[tuple[Action, ...], OptimizerMemory]:
-        """Look at the queries that are due (algorithm 2); return what should change, and the memory."""
+        """Decide about the queries that are due (algorithm 2); return the actions and the memory."""
         places = np.flatnonzero(memory.due <= totals.now).tolist()
         if not places:
             return (), memory
@@ -182,10 +182,10 @@ class Optimizer:
         return tuple(actions), replace(memory, queries=tuple(queries), due=due, latest=totals)
 
     def change(self, settings: Mapping[str, Any], memory: OptimizerMemory) -> OptimizerMemory:
-        """Return the memory with other targets, classes or times of the queries that the settings name.
+        """Return the memory with changed targets, classes or times of the queries that the settings name.
 
-        What they do not say stays as it is. An output that had no targets until now may get some. What is remembered of
-        strategies that were left was for other targets, and is forgotten.
+        Settings not given stay as they are. An output without targets may get some. The strategies left before are
+        forgotten, because that was for other targets.
         """
         _check_keys(settings, ("queries",), f"{NAME}, while a run goes on")
         for name, text in _mapping(settings.get("queries", {}), f"{NAME}: queries").items():
@@ -216,7 +216,7 @@ class Optimizer:
         latest: Totals,
         before: Query | None = None,
     ) -> Query:
-        """Return a query with all that its settings left open: as it was before, as the QoS says, or by default."""
+        """Return a query with missing settings filled in: from `before`, from the QoS graphs, or by default."""
         where = f"{NAME}: queries: {name}"
         output = _output(name, places)
         goals = {one.measure.name: one for one in before.goals} if before else {}
@@ -231,7 +231,7 @@ class Optimizer:
         lookahead = query.lookahead
         if lookahead is None:
             general = before.rules.lookahead if before else self.lookahead
-            lookahead = general if general < interval else None  # one that is too long was said of other intervals
+            lookahead = general if general < interval else None  # if too long, it was meant for longer intervals
         rules = Rules(self.policies, self.table, interval, _lookahead(interval, lookahead, where))
         if before:
             state = replace(before.state, departures=(), calm=0)
@@ -262,7 +262,7 @@ class Optimizer:
 
 
 def _observe(interval: Interval, query: Query) -> dict[str, float] | None:
-    """Return the measures of a query's goals; None where nothing came and nothing waits."""
+    """Return the values of the measures of a query's goals; None if nothing was delivered and nothing waits."""
     output = query.output
     idle = interval.after.delivered[output] == interval.before.delivered[output] and interval.after.oldest[output] <= 0
     if idle:
@@ -277,7 +277,7 @@ def _output(name: str, places: Mapping[str, int]) -> int:
 
 
 def _good(topology: Topology, output: int) -> float | None:
-    """Return where an output's good zone ends, if it does."""
+    """Return the end of an output's good zone; None if it has none."""
     graph = topology.qos[output].latency
     return graph.good_until if graph is not None and math.isfinite(graph.good_until) else None
 
@@ -329,7 +329,7 @@ def _place(name: object, policies: Sequence[str], where: str) -> int:
 
 
 def _times(settings: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
-    """Return the interval and the lookahead in nanoseconds; None where they are not given."""
+    """Return the interval and the lookahead in nanoseconds; None if not given."""
     times: list[int | None] = []
     for key in ("interval", "lookahead"):
         with within(f"{where}: {key}"):

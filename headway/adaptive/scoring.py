@@ -1,28 +1,28 @@
-"""What the user wants of a run, and how well algorithms do by it, as numbers that compare: the arithmetic of AMoS.
+"""The scores of AMoS: the user's objectives, and how well algorithms meet them.
 
 Sutherland, Zhu, Ding and Rundensteiner, "An Adaptive Multi-Objective Scheduling Selection Framework for Continuous
-Query Processing" (IDEAS 2005), sections 3.2 to 3.4. A requirement is a metric, whether it is to be maximised or
-minimised, and a weight; the weights of a specification sum up to 1. They say what matters more, never how good is good
-enough. A sample holds the metrics of a short time, a synopsis those of a turn. Of every metric i, the mean of the turn
-that just ended (C) is set against all statistics so far (H), of whatever algorithm, that turn included:
+Query Processing" (IDEAS 2005), sections 3.2 to 3.4. An objective is a metric, whether to maximise or to minimise it,
+and a weight; the weights of a specification sum to 1. They say what matters more, never how good is good enough. A
+sample holds the metrics of a short time, a synopsis those of a turn. For every metric i, the mean of the turn that just
+ended (C) is compared with all statistics so far (H), of all algorithms and including that turn:
 
     z_i = (mean_i(C) - mean_i(H)) / (max_i(H) - min_i(H)) * (1 - decay) + old z_i * decay        (1)
     score = sum over i of q_i * z_i * w_i, plus 1                                                 (2)
 
-with decay in [0, 0.5), 0 for an algorithm's first turn; q is 1 where a metric is to be maximised and -1 where it is
-to be minimised, w its weight. So z lies between -1 and 1, a score between 0 and 2, and 1 is as good as the mean.
-Where all statistics are the same, nobody differs from the mean, and the quotient counts as 0.
+with decay in [0, 0.5), 0 for an algorithm's first turn; q is 1 for a metric to maximise and -1 for one to minimise, w
+its weight. So z is between -1 and 1, a score between 0 and 2, and 1 is as good as the mean. If all statistics are
+equal, the quotient is defined as 0.
 
-Two things are ours. The latency of what was delivered does not tell all: an algorithm that lets some tuples wait for
-long, and delivers only fresh ones, looks fast; the next one delivers the old ones, and looks slow. So a share
-(`waiting`) of a sample's latency is the age of the oldest waiting tuple, where that is larger; the same share of its
-utility is what results of that age would be worth, the mean over the outputs with latency graphs, where that is less.
-A share of 0 takes the metrics as they are, as AMoS does.
+Two extensions are ours. The latency of results is not enough: an algorithm that lets some tuples wait for long, and
+delivers only recent ones, looks fast; the next one delivers the old ones, and looks slow. So a share (`waiting`) of a
+sample's latency is the age of the oldest waiting tuple, if that is larger; the same share of its utility is that of
+results of that age, as the mean over the outputs with latency graphs, if that is smaller. With a share of 0 the metrics
+are those of AMoS.
 
-And learning strategies see rewards: scores of single turns, without decay. Against all turns of the window, turns in a
-burst of input would look bad and those after it good, whoever had them. So the history of a turn is made of its
-neighbours: itself, and so many turns before and after it. A turn among others of the same algorithm gets about 1; a
-turn of another algorithm among them gets more or less, by how much it differs from them.
+And learning strategies get rewards: scores of single turns, without decay. Compared with all turns of the window, turns
+in a burst of input would look bad and those after it good, whatever the algorithm. So the history of a turn consists of
+its neighbours: itself, and some turns before and after it. A turn among others of the same algorithm gets about 1; a
+turn of a different algorithm among them gets more or less, by how much it differs from them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from headway.totals import SYSTEM, Totals
 
 DIRECTIONS = ("maximise", "minimise")
 UPWARD = frozenset({"throughput", "utility"})
-"""Metrics of which more is better, unless the user says otherwise; of the others, less is."""
+"""Metrics to maximise by default; the others are to be minimised."""
 HINT = (
     "objectives are metrics with weights, such as {queue: 0.75, latency: 0.25} or {queue: {minimise: 0.75}}, "
     f"or a list of metrics; metrics: {choices(METRICS)}"
@@ -52,7 +52,7 @@ HINT = (
 
 
 class Objective(NamedTuple):
-    """One requirement: a metric, which way it should go, and its share of all that matters."""
+    """A metric, whether to maximise it, and its weight."""
 
     metric: str
     maximise: bool
@@ -60,21 +60,21 @@ class Objective(NamedTuple):
 
     @property
     def signed(self) -> float:
-        """The weight, negative where the metric is to be minimised: q and w of the paper in one."""
+        """The weight, negative if the metric is to be minimised: the paper's q * w."""
         return self.weight if self.maximise else -self.weight
 
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """Requirements, each of another metric; their weights sum up to 1."""
+    """Objectives for distinct metrics; their weights sum to 1."""
 
     objectives: tuple[Objective, ...]
 
     @classmethod
     def parse(cls, value: object) -> Specification:
-        """Read ``{queue: {minimise: 0.75}, latency: 0.25}``, ``[latency, queue]`` or ``latency``.
+        """Parse ``{queue: {minimise: 0.75}, latency: 0.25}``, ``[latency, queue]`` or ``latency``.
 
-        Weights are above 0, and are divided by their sum. Raises a PolicyError that says how to write it.
+        Weights must be above 0, and are divided by their sum. Raises a PolicyError that describes the form.
         """
         if isinstance(value, str):
             value = [value]
@@ -100,7 +100,7 @@ class Specification:
 
 
 def _objective(name: object, wish: object) -> Objective:
-    """Read one requirement: a weight, or ``{minimise: weight}``."""
+    """Parse one objective: a weight, or ``{minimise: weight}``."""
     if not isinstance(name, str) or name not in METRICS:
         raise PolicyError(f"objectives: {unknown('metric', str(name), METRICS)}")
     maximise = name in UPWARD
@@ -124,18 +124,18 @@ ORDER = tuple(METRICS)
 """The order of metrics in tuples of statistics and of scores."""
 
 Statistics = tuple[float, ...]
-"""A number for each metric, in `ORDER`."""
+"""A number per metric, in `ORDER`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """What results of some age are worth: the latency graphs, each with the outputs that have it."""
+    """The utility of results by age: the latency graphs, each with the outputs that have it."""
 
     graphs: tuple[tuple[Graph, Int64s], ...]
 
     @classmethod
     def of(cls, qos: Iterable[QoS]) -> Worth:
-        """Gather the latency graphs of the outputs; many outputs have the same."""
+        """Collect the distinct latency graphs of the outputs."""
         places: dict[Graph, list[int]] = {}
         for output, wish in enumerate(qos):
             if wish.latency is not None:
@@ -143,7 +143,7 @@ class Worth:
         return cls(tuple((graph, np.array(outputs, np.int64)) for graph, outputs in places.items()))
 
     def waiting(self, totals: Totals) -> float | None:
-        """Return what results as old as the oldest waiting tuples would be worth; None where no output has a graph."""
+        """Return the mean utility of results as old as the oldest waiting tuples; None if no output has a graph."""
         if not self.graphs:
             return None
         values = np.concatenate([graph.values(totals.oldest[outputs]) for graph, outputs in self.graphs])
@@ -151,7 +151,7 @@ class Worth:
 
 
 def measure(interval: Interval, waiting: float = 0.0, worth: Worth | None = None) -> Statistics:
-    """Return one sample: all metrics of the whole run over an interval, with a share of what waits counted in."""
+    """Return one sample: all metrics of the whole run over an interval, including waiting tuples by a share."""
     sample = {name: float(metric(interval, SYSTEM)) for name, metric in METRICS.items()}
     if waiting > 0:
         latency, oldest = sample["latency"], float(interval.after.oldest[SYSTEM])
@@ -165,7 +165,7 @@ def measure(interval: Interval, waiting: float = 0.0, worth: Worth | None = None
 
 
 def idle(interval: Interval) -> bool:
-    """Return whether nothing was delivered and nothing waited: such a time says nothing about an algorithm."""
+    """Return whether nothing was delivered and nothing waited: such an interval says nothing about an algorithm."""
     before, after = interval.before, interval.after
     return bool(
         after.delivered[SYSTEM] == before.delivered[SYSTEM]
@@ -176,7 +176,7 @@ def idle(interval: Interval) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Synopsis:
-    """What is kept of samples: how many, and of each metric the sum, the largest and the smallest."""
+    """A summary of samples: their count, and the sum, largest and smallest value of each metric."""
 
     count: int
     total: Statistics
@@ -185,12 +185,12 @@ class Synopsis:
 
     @classmethod
     def of(cls, samples: Iterable[Statistics]) -> Synopsis:
-        """Return the synopsis of samples, of which there is at least one."""
+        """Return the synopsis of at least one sample."""
         return cls.merged([cls(1, sample, sample, sample) for sample in samples])
 
     @classmethod
     def merged(cls, parts: Sequence[Synopsis]) -> Synopsis:
-        """Return the synopsis of all samples of some synopses, of which there is at least one."""
+        """Return the synopsis of all samples of at least one synopsis."""
         return cls(
             sum(part.count for part in parts),
             tuple(map(sum, zip(*(part.total for part in parts), strict=True))),
@@ -200,7 +200,7 @@ class Synopsis:
 
     @property
     def means(self) -> Statistics:
-        """The mean of each metric; never outside of the smallest and the largest, as rounding could make it."""
+        """The mean of each metric; kept between the smallest and the largest value despite rounding errors."""
         return tuple(
             min(max(total / self.count, low), high)
             for total, low, high in zip(self.total, self.smallest, self.largest, strict=True)
@@ -208,16 +208,16 @@ class Synopsis:
 
 
 def positions(turn: Statistics, history: Synopsis) -> Statistics:
-    """Return by metric where the means of a turn lie in a history that includes it, from -1 to 1.
+    """Return by metric the position of a turn's mean in a history that includes the turn, from -1 to 1.
 
-    That is how far a mean lies above that of history, as a share of history's range; 0 where it has none.
+    That is its difference from the history's mean, as a share of the history's range; 0 if the range is empty.
     """
     rows = zip(turn, history.means, history.largest, history.smallest, strict=True)
     return tuple((own - mean) / (high - low) if high > low else 0.0 for own, mean, high, low in rows)
 
 
 def statistics_scores(turn: Synopsis, history: Synopsis, old: Statistics | None, decay: float) -> Statistics:
-    """Return z of each metric after a turn, by equation 1; `old` is the algorithm's z before, if it ran before."""
+    """Return z of each metric after a turn, by equation 1; `old` is the algorithm's previous z, if it ran before."""
     news = positions(turn.means, history)
     return news if old is None else tuple(mixed(z, new, decay) for new, z in zip(news, old, strict=True))
 
@@ -228,14 +228,14 @@ def algorithm_score(scores: Statistics, specification: Specification) -> float:
 
 
 class Past(NamedTuple):
-    """A turn that has ended: whose, and what was measured."""
+    """A past turn: its algorithm and its measurements."""
 
     algorithm: int
     synopsis: Synopsis
 
 
 def rewarded(turns: Sequence[Past], specification: Specification, neighbours: int | None) -> tuple[RewardedTurn, ...]:
-    """Return the turns with their rewards, between 0 and 2; `neighbours` on each side, None: all turns."""
+    """Return the turns with their rewards, from 0 to 2, relative to `neighbours` turns on each side (None: all)."""
     rewards, reach = [], len(turns) if neighbours is None else neighbours
     for at, (algorithm, synopsis) in enumerate(turns):
         near = Synopsis.merged([past.synopsis for past in turns[max(at - reach, 0) : at + reach + 1]])

@@ -24,7 +24,7 @@ MOST_WINDOWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Data-driven windows: where the predicate holds for an arriving tuple, a new window starts with it.
+    """Data-driven windows: a new window starts with each tuple for which the predicate holds.
 
     It sees the tuple's fields, and the open window's ``first.x`` and ``last.x``.
     """
@@ -58,7 +58,7 @@ def _write_advance(advance: Size | When) -> Any:
 @register
 @dataclass(frozen=True, slots=True)
 class Aggregate(Operator):
-    """Windows of `size` every `advance` (None: `size`), per partition; `timeout` closes late ones by the clock.
+    """Windows of `size` every `advance` (None: `size`), per partition; `timeout` closes overdue ones by the clock.
 
     `approximate`: counts, sums and averages are estimates of what they would be if nothing had been dropped.
     """
@@ -113,7 +113,7 @@ class Aggregate(Operator):
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The by fields. What data-driven windows emit at the end is ordered by all partitions together."""
+        """The by fields; none for data-driven windows, whose results at the end are ordered across all partitions."""
         return () if isinstance(self.advance, When) else self.order.by
 
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
@@ -158,7 +158,7 @@ class Aggregate(Operator):
     def estimating(
         self, schema: Schema, functions: Functions | None = None, exact: AggregateSelect | None = None
     ) -> Aggregate:
-        """Return the plain aggregate that gives this one's estimates, over the widened schema.
+        """Return the plain aggregate that computes this one's estimates, over the widened schema.
 
         `exact` is what `results` returned, if that is known.
         """

@@ -1,19 +1,18 @@
 """Estimates: how an aggregate's select list is rewritten for ``approximate: true``.
 
-Of a stream that was thinned out at random, each tuple that is left stands for w = 1/p tuples, where p is the chance
-that it was kept (the Horvitz-Thompson estimator). So the tuples get two hidden columns, the weight w and the spread
-w(w - 1), and what the select list says is said over them:
+In a stream that was thinned out at random, each remaining tuple stands for w = 1/p tuples, where p is the probability
+that it was kept (the Horvitz-Thompson estimator). So tuples get two hidden columns, weight w and spread w(w - 1), and
+the select list is rewritten over them:
 
     count   sum(w)               1.96 sqrt(sum w(w - 1))
     sum     sum(w x)             1.96 sqrt(sum w(w - 1) x²)
     avg m   sum(w x) / sum(w)    1.96 sqrt(sum w(w - 1) (x - m)²) / sum(w)
 
-On the right stands half the width of the interval that covers the truth in 95 of 100 cases, where there are enough
-tuples for a normal distribution. The average's is that of a ratio of two estimates. Its sum is made of the three sums
-of w(w - 1), w(w - 1) x and w(w - 1) x², so that no tuples need be held; rounding makes it uncertain by about 1e-8 of
-the average.
+The right column is half the width of the 95% confidence interval, given enough tuples for a normal distribution. The
+average's is that of a ratio of two estimates. It is computed from the sums of w(w - 1), w(w - 1) x and w(w - 1) x², so
+that no tuples are stored; its rounding error is about 1e-8 of the average.
 
-Everything here is text in, text out: the aggregate's kernels need not know of it.
+Everything here is text in, text out: the aggregate's kernels do not know about it.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ if TYPE_CHECKING:
     from headway.expressions import Functions
 
 HIDDEN = 2
-"""How many columns follow the user's own: weight and spread."""
+"""The number of hidden columns after the user's own: weight and spread."""
 
 _ESTIMATED = ("count", "count_if", "sum", "avg")
 _NEEDED = ("sum", "sqrt", "abs")
-"""Functions that estimates are made of; a user may have functions of these names."""
+"""Functions that estimates call; a user's function may have taken the name."""
 _SUFFIX = "_error"
 
 
 def widened(schema: Schema) -> Schema:
-    """Return an input's schema with the hidden columns at its end; no name that the user has is taken."""
+    """Return an input's schema with the hidden columns at its end, under names that the user does not have."""
     return Schema((*schema.fields, *(Field(name, pa.float64()) for name in _hidden(schema))))
 
 
@@ -55,7 +54,7 @@ def estimating(
     """Return the select list that gives estimates and their errors over the widened schema.
 
     `select` was checked against the schema and gives fields of these `names`; `taken` are the names of the other
-    fields of the result. Raises a NetworkError where the name of an error is not free.
+    fields of the result. Raises a NetworkError where the name of an error is taken.
     """
     known = functions or expressions.BUILTIN
     used = {name.lower() for name in (*names, *taken)}
@@ -99,7 +98,7 @@ def _estimate(call: AggregateTree, weight: str, spread: str) -> _Estimate:
     def total(text: str) -> str:
         return f"sum({text}){where}"
 
-    def or_zero(text: str) -> str:  # coalesce could be a function of the user's
+    def or_zero(text: str) -> str:  # coalesce could be a user's function
         return f"case when {text} is null then 0e0 else {text} end"
 
     function, argument = AGGREGATES[call.name].name, call.arguments[0]
@@ -115,22 +114,22 @@ def _estimate(call: AggregateTree, weight: str, spread: str) -> _Estimate:
         value, error = values, f"1.96e0 * sqrt({squares})"
     else:
         value, products = f"({values} / {weights})", total(f"{spread} * {x}")
-        # What should be next to nothing may be below 0 by rounding.
+        # Rounding may turn a value near 0 negative.
         about = f"{squares} - {value} * (2 * {products} - {value} * {spreads})"
         error = f"1.96e0 * sqrt(abs({about})) / {weights}"
-    # Where nothing was dropped there is no error, also if x is infinite; the error of no value is NULL.
+    # Where nothing was dropped the error is 0, even if x is infinite; without a value it is NULL.
     return _Estimate(value, f"case when {spreads} > 0 then {error} when {spreads} = 0 then 0e0 end")
 
 
 def _bare(item: exp.Expression) -> exp.Expression:
-    """Return an item without its alias and without brackets around it."""
+    """Return an item without its alias and enclosing parentheses."""
     while isinstance(item, exp.Alias | exp.Paren):
         item = item.this
     return item
 
 
 def _replaced(tree: exp.Expression, estimates: dict[int, _Estimate]) -> exp.Expression:
-    """Put the estimates' values in the place of their calls."""
+    """Replace calls by the values of their estimates."""
     for found in list(tree.walk()):
         estimate = estimates.get(id(found))
         if estimate is not None:

@@ -15,7 +15,7 @@ from headway.network.schema import Schema
 @register
 @dataclass(frozen=True, slots=True)
 class BSort(Operator):
-    """Per partition a buffer of slack + 1 tuples; when it is full, the smallest leaves it."""
+    """A buffer of slack + 1 tuples per partition; when it is full, the smallest leaves it."""
 
     order: Order
 

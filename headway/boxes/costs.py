@@ -1,7 +1,7 @@
-"""What a tuple costs a box: always the same, or drawn from a distribution.
+"""The cost of a tuple in a box: constant, or drawn from a distribution.
 
-Nothing here is random: a draw is a hash of a key, and the key of a tuple follows from a seed, the name of the box and
-the tuple's arrival number. So trains, policies and engines cannot change what a tuple costs. The hash is splitmix64.
+Draws are deterministic: each is a hash (splitmix64) of a key, which follows from a seed, the name of the box and the
+tuple's arrival number. So trains, policies and engines cannot change what a tuple costs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONGEST = 86_400.0
 """The most seconds that one tuple may cost, so that sums of costs fit into clocks."""
 MOST_RANKS = 1_000_000
 _COST = 1
-"""Which draw of a tuple's key decides on its cost; others are free for other questions."""
+"""The draw of a tuple's key that decides its cost; other draws are for other questions."""
 
 
 class LastTuple(NamedTuple):
@@ -39,14 +39,14 @@ class LastTuple(NamedTuple):
 
 
 def places_of(numbers: Int64s, last: LastTuple = LastTuple()) -> tuple[Int64s, LastTuple]:  # noqa: B008 - it is immutable
-    """Return for each tuple of a train how many with its arrival number came just before it, and the new last place.
+    """Return for each tuple of a train how many with its arrival number came just before it, and the new last tuple.
 
-    `last` is where the train before ended: an engine may cut a train between tuples of one number.
+    `last` is the last tuple of the train before: an engine may cut a train between tuples of one number.
     """
     count = len(numbers)
     if count == 0:
         return np.zeros(0, np.int64), last
-    if count == 1:  # nothing to vectorise, and trains of one tuple are many
+    if count == 1:  # nothing to vectorise, and trains of one tuple are common
         only = int(numbers[0])
         place = last.place + 1 if only == last.number else 0
         return np.full(1, place, np.int64), LastTuple(only, place)
@@ -79,7 +79,7 @@ def tuple_keys(seed: int, box: str, numbers: Int64s, places: Int64s) -> Keys:
 
 
 def draw(keys: Keys, question: int) -> Floats:
-    """Return a number from 0 to less than 1 for each key; different questions have answers that are independent."""
+    """Return a number from 0 to less than 1 for each key; the answers to different questions are independent."""
     return (splitmix64(keys ^ _salt(question)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -89,15 +89,15 @@ class Cost(ABC):
     @property
     @abstractmethod
     def mean(self) -> float:
-        """The seconds that a tuple is expected to cost."""
+        """The expected seconds per tuple."""
 
     @abstractmethod
     def seconds(self, keys: Keys) -> Floats:
-        """Return what the tuples of these keys cost, each by its own key alone."""
+        """Return the cost of the tuples with these keys, each by its own key alone."""
 
     @abstractmethod
     def to_plain(self) -> Any:
-        """Return the cost as a file has it; `parse_cost` reads it back as an equal one."""
+        """Return the cost as written in a file; `parse_cost` reads it back as an equal one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Constant(Cost):
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Cost):
-    """Anything from `low` to `high` alike."""
+    """Uniformly distributed from `low` to `high`."""
 
     low: float
     high: float
@@ -143,7 +143,7 @@ class Uniform(Cost):
 
 @dataclass(frozen=True, slots=True)
 class Zipf(Cost):
-    """Rank times `unit`, where the rank k of 1 to `ranks` has a probability in proportion to k^-exponent."""
+    """A rank times `unit`, where rank k, from 1 to `ranks`, has a probability proportional to k^-exponent."""
 
     exponent: float
     ranks: int
@@ -157,7 +157,7 @@ class Zipf(Cost):
     def seconds(self, keys: Keys) -> Floats:
         """Return a rank times the unit for each key."""
         bounds, _ = _ranking(self.exponent, self.ranks)
-        # Sums of shares may end just below 1, so that a draw could lie beyond the last rank.
+        # By rounding, the cumulative sums may end just below 1, and a draw may lie beyond the last rank.
         below = np.minimum(np.searchsorted(bounds, draw(keys, _COST), "right"), self.ranks - 1)
         return (below + 1) * self.unit
 
@@ -168,9 +168,9 @@ class Zipf(Cost):
 
 @lru_cache(maxsize=16)
 def _ranking(exponent: float, ranks: int) -> tuple[Floats, float]:
-    """Return up to which draw each rank reaches, and the mean rank."""
+    """Return the upper bound of each rank's draws, and the mean rank."""
     numbers = np.arange(1, ranks + 1, dtype=np.float64)
-    # Logarithms first: a steep exponent would overflow or vanish otherwise.
+    # Logarithms first: a steep exponent would overflow or underflow otherwise.
     logs = -exponent * np.log(numbers)
     weights = np.exp(logs - logs.max())
     bounds: Floats = np.cumsum(weights) / weights.sum()

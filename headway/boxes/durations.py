@@ -1,4 +1,4 @@
-"""Sizes of windows: plain numbers, or durations where a size meets a timestamp or a date."""
+"""Sizes of windows: plain numbers, or durations for timestamps and dates."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _WORDS = {
 _FACTOR = {word: _UNITS[unit] for unit, words in _WORDS.items() for word in words}
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
 _LONGEST = 2**62
-"""So that a moment plus a duration still fits into 64 bits."""
+"""The longest duration, so that a moment plus a duration still fits into 64 bits."""
 LARGEST_SIZE = 2**60
-"""The largest size in an order field's unit: windows of it have 64-bit numbers. For timestamps, 36,533 years."""
+"""The largest size in an order field's unit: windows of this size have 64-bit numbers. For timestamps, 36,533 years."""
 _LARGEST_FLOAT = 1e300
 _LONGEST_TIMEOUT = 100 * 365 * _UNITS["d"]
 
@@ -141,8 +141,8 @@ def write_size(size: Size) -> int | float | str:
 def native_size(size: Size, type_: pa.DataType) -> int | float:
     """Return a size in the unit of an order field's type: microseconds for timestamps, days for dates.
 
-    Raises a NetworkError with a hint when a duration meets a number, a number meets a timestamp or a date,
-    or a fraction meets a whole number.
+    Raises a NetworkError with a hint for a duration on a numeric field, a number on a timestamp or a date, or a
+    fraction on an integer field.
     """
     name = type_name(type_)
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
@@ -179,7 +179,7 @@ def _check_size(value: T, largest: int | float, written: Size | None = None) -> 
 
 
 def _shown(value: object) -> str:
-    """Return a number for a message; of a very long one the size."""
+    """Return a number for a message; for a very long one, its count of digits."""
     if isinstance(value, int) and abs(value) >= 10**40:
         return f"a number of about {int(value.bit_length() * 0.30103)} digits"
     return str(value)

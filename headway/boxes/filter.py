@@ -29,7 +29,7 @@ def _write_where(where: tuple[str, ...]) -> str | list[str]:
 @register
 @dataclass(frozen=True, slots=True)
 class Filter(Operator):
-    """Predicates in order. A tuple goes to the first one that is true, else to ``else``; NULL is not true.
+    """Predicates in order. A tuple goes to the port of the first true one, else to ``else``; NULL is not true.
 
     One predicate: the ports are ``""`` and ``else``. More: ``1``, ``2``, … and ``else``.
     """

@@ -18,7 +18,7 @@ from headway.expressions.model import Scope
 from headway.network.schema import Field, Schema
 
 PREFIX = "right_"
-"""Put before the name of a right field whose name the left has taken."""
+"""Prefix for the name of a right field that the left already has."""
 
 
 @register

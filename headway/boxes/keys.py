@@ -1,4 +1,4 @@
-"""The keys of a box in the network file: what they are called, what values they take, and how these are read."""
+"""The keys of a box in the network file: their names, what values they take, and how these are read and written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headway.errors import NetworkError, choices, unknown
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the network file: what kind of value it takes, one line about it, and how it is read and written.
+    """A key of the network file: the kind of its value, one line of documentation, and how it is read and written.
 
-    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`), and says how the value is read and written
-    where that is not given. `field` is where the specification keeps the value, if not under the key's name. `write` is
-    the way back, for values other than the field's default.
+    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`), and selects the default reader and writer.
+    `field` is the specification's field for the value, if it is not named like the key. `write` is the inverse of
+    `read`, for values other than the field's default.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Key:
     field: str = ""
 
     def value(self, written: object) -> Any:
-        """Return the value that stands in the file; errors name the key."""
+        """Return the value of what is written in the file; errors name the key."""
         read = self.read or _READERS.get(self.kind)
         with inside(self.name):
             return written if read is None else read(written)
 
     def written(self, value: Any) -> Any:
-        """Return a value as the file has it."""
+        """Return a value as it is written in the file."""
         write = self.write or _WRITERS.get(self.kind)
         return value if write is None else write(value)
 
@@ -78,7 +78,7 @@ def check_keys(mapping: Mapping[Any, Any], keys: Sequence[Key], given: Sequence[
 
 
 def parse_text(value: object) -> str:
-    """Read text that is not empty. Numbers and truth values are taken as the text they are in SQL."""
+    """Read text that is not empty; numbers and booleans become their SQL text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""What an operator declares: its keys in the file, its results' schemas, and the properties that everybody asks for."""
+"""What an operator declares: its keys in the file, its results' schemas, and properties that others need."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ S = TypeVar("S", bound="Operator")
 class Projection(NamedTuple):
     """A box that turns each tuple into at most one result, by expressions alone.
 
-    A tuple goes to the port of the first predicate that is true, or else to the port behind all of them; without
-    predicates to the one port there is. There it becomes the `results`, by name, or stays as it is.
+    A tuple goes to the port of the first predicate that is true, else to the last port; without predicates, to the only
+    port. There it becomes the `results`, by name, or stays unchanged.
     """
 
     predicates: tuple[Expression, ...] = ()
@@ -36,15 +36,15 @@ class Projection(NamedTuple):
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """All that is computed."""
+        """All expressions that it evaluates."""
         return (*self.predicates, *(expression for _, expression in self.results or ()))
 
 
 class Origin(NamedTuple):
     """Where a field of a box's results comes from, the same for all its inputs.
 
-    `value` is a field of the input by its place, or an expression over the input's fields, whose result is called
-    `name`. Only tuples get there for which each of the `conditions` is true, or not true.
+    `value` is the index of an input field, or an expression over the input's fields, whose result is called `name`.
+    `conditions` are predicates, each with whether it has to be true or not true for a tuple to get there.
     """
 
     value: int | Expression
@@ -53,7 +53,7 @@ class Origin(NamedTuple):
 
 
 class Modelled(NamedTuple):
-    """What a box says of its own cost: seconds of work per tuple, and the seed from which they are drawn."""
+    """The cost that a box declares: seconds of work per tuple, and the seed from which they are drawn."""
 
     cost: Cost
     seed: int = 0
@@ -62,23 +62,23 @@ class Modelled(NamedTuple):
 class Operator(ABC):
     """The specification of an operator: frozen data that is read from a file and knows its results' schemas.
 
-    It also declares what everybody else must know of the operator: engines, load shedding, static analysis and
-    summaries ask for these properties and never for a class. The defaults are safe for any operator.
+    It also declares properties: engines, load shedding, static analysis and summaries ask for these and never for a
+    class. The defaults are safe for any operator.
     """
 
     op: ClassVar[str]
     doc: ClassVar[str]
     keys: ClassVar[tuple[Key, ...]]
     inputs: ClassVar[tuple[int, int | None]] = (1, 1)
-    """The least and the greatest number of inputs."""
+    """The least and the greatest number of inputs; None: no limit."""
     takes_tables: ClassVar[bool] = False
     """Whether an input may be a static table."""
     projects: ClassVar[bool] = False
-    """Whether it is a `projection`, if need be of several inputs brought together."""
+    """Whether it is a `projection`, possibly of several inputs merged."""
     passes: ClassVar[bool] = False
     """Whether every result is a tuple of an input, with its values unchanged."""
     traceable: ClassVar[bool] = False
-    """Whether a result has the arrival number of the one tuple that it was made of."""
+    """Whether a result has the arrival number of the one tuple that it was made from."""
     for_strangers: ClassVar[bool] = False
     """Whether files from strangers may use it: none of its keys names a file, a host or code (docs/safety.md)."""
 
@@ -89,12 +89,12 @@ class Operator(ABC):
 
     @property
     def tuplewise(self) -> bool:
-        """Whether it turns each tuple of its one stream into results by itself, whatever the others are."""
+        """Whether it turns each tuple of its one stream into results independently of the others."""
         return self.projects and self.inputs == (1, 1)
 
     @property
     def fusable(self) -> bool:
-        """Whether its first output can be a step of a chain: a projection of one stream with one predicate at most."""
+        """Whether its first port can be a link of a chain: a projection of one stream with one predicate at most."""
         return self.projects and self.inputs == (1, 1) and self.ports[0] == ""
 
     @property
@@ -127,12 +127,12 @@ class Operator(ABC):
 
     @property
     def selectivity(self) -> float | None:
-        """How many tuples it makes of each; None: that depends on the data."""
+        """Tuples out per tuple in; None: depends on the data."""
         return None
 
     @property
     def modelled(self) -> Modelled | None:
-        """What a tuple costs, where the box itself says so."""
+        """The cost of a tuple, if the box itself declares it."""
         return None
 
     @property
@@ -141,19 +141,19 @@ class Operator(ABC):
         return ("",)
 
     def projection(self, schema: Schema, functions: Functions | None) -> Projection:
-        """Return what it computes over the schema that its inputs have; asked only where it `projects`."""
+        """Return what it computes over its inputs' schema; called only if it `projects`."""
         return Projection()
 
     def may_fail(self, schema: Schema, functions: Functions | None) -> bool:
-        """Return whether a tuple may become a dead letter in it, which then shows all its fields."""
+        """Return whether a tuple may become a dead letter in it; a dead letter shows all fields of the tuple."""
         if not self.projects:
             return True
         return any(risk(one, schema) is not None for one in self.projection(schema, functions).expressions)
 
     def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin | None:
-        """Return where a field of a port's results comes from; None: from several tuples, so nothing can be inverted.
+        """Return where a field of a port's results comes from; None: from several tuples, so it cannot be inverted.
 
-        `schema` is the inputs'. Load shedding by values follows fields upstream with it.
+        `schema` is that of the inputs. Semantic shedding follows fields upstream with it.
         """
         if not self.projects:
             return Origin(slot) if self.passes else None
@@ -167,14 +167,14 @@ class Operator(ABC):
 
     @classmethod
     def parse(cls, box: str, mapping: Mapping[str, Any]) -> Self:
-        """Read the specification from a box's mapping (``op`` and ``in`` may stand in it); errors name box and key."""
+        """Read the specification from a box's mapping, with or without ``op`` and ``in``; errors name box and key."""
         with inside(f"box '{box}'"):
             check_keys(mapping, (OP, IN, *cls.keys), given=("op", "in"))
             return cls.read({key: value for key, value in mapping.items() if value is not None})
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> Self:
-        """Read the specification from a box's mapping, whose keys were checked; NULL is the same as no key."""
+        """Read the specification from a box's mapping, whose keys were checked and whose nulls were left out."""
         return read_keys(cls, settings)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def read_keys(spec: type[S], settings: Mapping[str, Any]) -> S:
 
 
 def result_schema(first: Sequence[Field], results: Sequence[tuple[str, Expression]]) -> Schema:
-    """Return the schema of named results behind other fields; a SchemaError says how to mend a doubled name."""
+    """Return the schema of named results after other fields; raises a SchemaError for a duplicate name."""
     try:
         return Schema((*first, *(Field(name, expression.type) for name, expression in results)))
     except SchemaError as error:
@@ -211,13 +211,13 @@ def result_schema(first: Sequence[Field], results: Sequence[tuple[str, Expressio
 REGISTRY: dict[str, type[Operator]] = {}
 """Headway's own operators by name, in the order of the documentation."""
 GROUP = "headway.operators"
-"""The entry points by which installed packages give operators of their own, by the operator's name."""
+"""The entry points through which installed packages provide operators, by the operator's name."""
 
 O = TypeVar("O", bound=type[Operator])  # noqa: E741
 
 
 def register(spec: O) -> O:
-    """Enter one of Headway's own operators into the registry (a class decorator)."""
+    """Register one of Headway's own operators (a class decorator)."""
     spec.for_strangers = True
     REGISTRY[spec.op] = spec
     return spec
@@ -229,7 +229,7 @@ def operators() -> dict[str, type[Operator]]:
 
 
 def operator_of(op: str) -> type[Operator]:
-    """Return an operator by name. An installed package's is imported when it is first asked for."""
+    """Return an operator by name. An installed package's is imported on first use."""
     return REGISTRY[op] if op in REGISTRY else _installed(op)
 
 
@@ -249,7 +249,7 @@ def _names() -> list[str]:
 
 @cache
 def load_entry(group: str, op: str) -> object:
-    """Return what an installed package gives for an operator; raises LookupError if none does."""
+    """Return what an installed package provides for an operator; raises LookupError if none does."""
     entries = entry_points(group=group, name=op)
     if not entries:
         raise LookupError(op)

@@ -69,7 +69,7 @@ class Order:
         return mapping
 
     def field(self, schema: Schema) -> Field:
-        """Return the order field as it stands in results (``tuple bigint`` for ``#``), or say why it cannot be one."""
+        """Return the order field as in results (``tuple bigint`` for ``#``); raise a NetworkError if it is unfit."""
         if self.numbered:
             return Field(TUPLE_FIELD, pa.int64())
         with inside("on"):
@@ -82,7 +82,7 @@ class Order:
         return field
 
     def by_fields(self, schema: Schema) -> tuple[Field, ...]:
-        """Return the fields that make the partitions; check that they exist and can be compared."""
+        """Return the fields that define the partitions; check that they exist and can be compared."""
         with inside("by"):
             fields = tuple(schema.field(name) for name in self.by)
             for field in fields:

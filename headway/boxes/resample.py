@@ -1,4 +1,4 @@
-"""Resample: what one stream's windows hold around each tuple of another."""
+"""Resample: results over the tuples of one stream around each tuple of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The universal box: it passes tuples on at a cost and with a selectivity that are set, to model any other box.
+"""The universal box: it passes tuples on at a set cost and selectivity, to model any other box.
 
 It is the box of the experiments in the paper on operator scheduling in Aurora (section 5.1).
 """
@@ -22,13 +22,13 @@ MODES = {
     "even": "as evenly as can be, counted over all tuples of the box",
 }
 MOST = 10_000
-"""The largest selectivity: a train of a thousand tuples is still one that fits into memory."""
+"""The largest selectivity: the results of a thousand tuples still fit into memory."""
 _FINEST = 10**9
 """The largest denominator of a selectivity, so that counting with it stays within 64 bits."""
 
 
 def parse_selectivity(value: object) -> float:
-    """Read a number that is not negative."""
+    """Read a number from 0 to MOST."""
     if not isinstance(value, int | float) or finite(value) is None or value < 0:
         raise NetworkError(f"must be a number, zero or more, not {value!r}")
     if value > MOST:
@@ -87,17 +87,17 @@ class Universal(Operator):
 
     @property
     def ratio(self) -> Fraction:
-        """The selectivity as the decimal that was written; one with many digits as the nearest fraction."""
+        """The selectivity as the decimal that was written, or the nearest fraction if it has many digits."""
         return Fraction(repr(self.selectivity)).limit_denominator(_FINEST)
 
     @property
     def stateful(self) -> bool:
-        """Whether it counts."""
+        """Whether it counts tuples."""
         return self.counts
 
     @property
     def modelled(self) -> Modelled:
-        """What it says of itself."""
+        """Its declared cost and seed."""
         return Modelled(self.cost, self.seed)
 
     @property

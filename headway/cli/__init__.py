@@ -1,1 +1,1 @@
-"""The command line: ``headway check``, ``headway run``, ``headway policies``."""
+"""The command line: one module per command of ``headway``, and what they share."""

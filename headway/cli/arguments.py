@@ -1,4 +1,4 @@
-"""Arguments: a parser whose errors are Headway's, fed from the table of options, and what reads their values."""
+"""Command-line arguments: a parser built from the table of options, and the readers of option values."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class UsageError(HeadwayError):
-    """Arguments that make no command."""
+    """Arguments that do not form a valid command."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UsageError and keeps examples in its help as they are written."""
+    """An argument parser that raises UsageError, and leaves the examples in its help unwrapped."""
 
     def __init__(self, **settings: Any) -> None:
-        """Take argparse's settings; options cannot be abbreviated, so that new ones break nobody's scripts."""
+        """Take argparse's settings; abbreviations are off, so that a new option cannot break existing scripts."""
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the usage and leaving."""
+        """Raise instead of printing the usage and exiting."""
         raise UsageError(f"{message} (see '{self.prog} --help')")
 
     def refuse(self, extra: Sequence[str]) -> None:
-        """Raise for the first of the arguments that nobody took, if there are any."""
+        """Raise for the first of the arguments that no option consumed, if there are any."""
         for word in extra:
             if word.startswith("-") and word != "-":
                 self.error(unknown("option", word.partition("=")[0], _OPTION.findall(self.format_usage())))
         if extra:
-            self.error(f"one argument too many: '{extra[0]}'")
+            self.error(f"unexpected argument '{extra[0]}'")
 
 
 class Pair(argparse.Action):
-    """Collects ``NAME=VALUE`` options into a dictionary; a name that is given twice is an error."""
+    """Collects ``NAME=VALUE`` options into a dictionary; a duplicate name is an error."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        """Take one pair."""
+        """Add one pair."""
         name, equals, value = str(values).partition("=")
         if not equals or not name.strip() or not value:
             parser.error(f"{option}: expected {self.metavar}, not '{values}'")
@@ -79,7 +79,7 @@ class Pair(argparse.Action):
 
 
 def _number(kind: str, make: Callable[[str], float]) -> Callable[[str], float]:
-    """Return what reads a finite number of a kind."""
+    """Return a reader for finite numbers of a kind."""
 
     def read(text: str) -> float:
         try:
@@ -94,18 +94,18 @@ def _number(kind: str, make: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def _train(text: str) -> str:
-    """Return a rule for trains as it is, once it is known to be one."""
+    """Return a train rule unchanged after validating it."""
     parse_train(text)
     return text
 
 
 def _choice(text: str) -> str | dict[str, Any]:
-    """Return a name as it is, or the settings that stand in braces as a mapping."""
+    """Return a name unchanged, or settings in braces as a mapping."""
     return dict(read_text(text)) if text.lstrip().startswith("{") else text
 
 
 def _size(text: str) -> int:
-    """Return bytes, from ``1000000``, ``64k``, ``256M`` or ``1.5GiB``; the letters are powers of 1,024."""
+    """Parse a size in bytes: ``1000000``, ``64k``, ``256M`` or ``1.5GiB``; the letters are powers of 1,024."""
     match = _SIZE.fullmatch(text.strip())
     number = 0 if match is None else int(float(match[1]) * _FACTORS[match[2].lower()])
     if number < 1:
@@ -114,12 +114,12 @@ def _size(text: str) -> int:
 
 
 def _spread(text: str) -> str | list[str]:
-    """Return a rule, or the boxes that are named."""
+    """Return a rule, or the list of named boxes."""
     if text in SPREAD_RULES:
         return text
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise UsageError(f"expected auto, none, or boxes with commas between, not '{text}'")
+        raise UsageError(f"expected auto, none, or boxes separated by commas, not '{text}'")
     return names
 
 
@@ -136,11 +136,11 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "shed": _choice,
     "adaptive": _choice,
 }
-"""By kind of option: what reads its text, or raises a HeadwayError; the others stay text."""
+"""By kind of option: a function that parses its text or raises a HeadwayError; other kinds stay text."""
 
 
 def _reader(kind: str) -> Callable[[str], Any]:
-    """Return what reads a kind's text as argparse wants it, which names the option in the error."""
+    """Wrap a kind's reader for argparse, which adds the option's name to the error."""
 
     def read(text: str) -> Any:
         try:
@@ -153,15 +153,16 @@ def _reader(kind: str) -> Callable[[str], Any]:
 
 FILE = Option("the network file, YAML or JSON", flag="FILE", name="file")
 FUNCTIONS = Option(
-    "import this Python module first, because it registers functions that the network names (`@hw.function`, "
-    "`@hw.aggregate`); dotted name, also from the current folder",
+    "import this Python module first, to register functions that the network uses (`@hw.function`, "
+    "`@hw.aggregate`); a dotted name, searched for in the current folder, too",
     "names",
     flag="--functions MODULE",
     name="functions",
 )
 TRUST = (
     Option(
-        "who wrote the file: `own` may name any path and host, `stranger` only what the options below allow",
+        "how far to trust the file: `own` (yours) may name any path and host, `stranger` only what the options below "
+        "allow",
         "trust",
         LEVELS[0],
         flag="--trust LEVEL",
@@ -170,33 +171,33 @@ TRUST = (
         call=False,
     ),
     Option(
-        "a stranger's file may read and write in this folder, or with `:ro` only read; also a URI such as "
-        "`s3://bucket/day`, and `-` for standard input and output",
+        "let a stranger's file read and write in this folder, or with `:ro` only read; also a URI such as "
+        "`s3://bucket/day`, or `-` for standard input and output",
         "names",
         flag="--allow-path DIR[:ro]",
         name="allow_path",
     ),
     Option(
-        "a stranger's file may contact this host or bucket (`*` in it is any text); `check` contacts no other",
+        "let a stranger's file contact this host or bucket (`*` matches any text); `check` contacts no other",
         "names",
         flag="--allow-host HOST[:PORT]",
         name="allow_host",
     ),
     Option(
-        "a stranger's file may use this table of Spark's catalog",
+        "let a stranger's file use this table of Spark's catalog",
         "names",
         flag="--allow-table NAME",
         name="allow_table",
     ),
     Option(
-        "files may use this format of Spark or connector, beside those known to be harmless",
+        "let any file use this Spark format or connector, in addition to those known to be harmless",
         "names",
         flag="--allow-format NAME",
         name="allow_format",
         see="[formats and options](safety.md#formats-and-options)",
     ),
     Option(
-        "files may give Spark's formats this option, beside those known to be harmless",
+        "let any file set this option of Spark's formats, in addition to those known to be harmless",
         "names",
         flag="--allow-option NAME",
         name="allow_option",
@@ -205,16 +206,16 @@ TRUST = (
 TRUST_TITLE = "what the file may name (docs/safety.md)"
 
 Groups = Mapping[str, Sequence[Option]]
-"""A command's options, by the title under which its help shows them. Those of the empty title stand by themselves."""
+"""A command's options by the heading in its help; those under the empty title come first, without a heading."""
 OR = "or"
-"""The title of options of which only one can be given."""
+"""The title of a group of mutually exclusive options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: what it does, what its help says at the end, what carries it out, and its options.
+    """A command: its one-line description, the epilog of its help, its function and its options.
 
-    An option whose flag has no dashes is an argument by its place: ``FILE``, ``[NAME]`` or ``[NAME ...]``.
+    An option whose flag has no dashes is positional: ``FILE``, ``[NAME]`` or ``[NAME ...]``.
     """
 
     about: str
@@ -224,17 +225,17 @@ class Command:
 
     @property
     def flags(self) -> tuple[Option, ...]:
-        """All options with a flag."""
+        """All options except positional ones."""
         return tuple(one for options in self.groups.values() for one in options if one.flag.startswith("-"))
 
 
 def of_run(*names: str) -> tuple[Option, ...]:
-    """Return options of a run by their names in the table."""
+    """Return options of a run by name, from the table."""
     return tuple(OPTIONS[name] for name in names)
 
 
 def add_options(parser: argparse.ArgumentParser, groups: Groups) -> None:
-    """Add options to a command; each is found under its name in the table."""
+    """Add options to a command; each is stored under its name in the table."""
     for title, options in groups.items():
         target: argparse._ActionsContainer = parser
         if title:
@@ -252,7 +253,7 @@ def _add(parser: argparse._ActionsContainer, option: Option) -> None:
     help_text, default = option.help, option.default_text
     if default:
         help_text += f" (default: {default})"
-    # A run knows its defaults itself, and what nobody says is the file's to say.
+    # The run applies the defaults of its options itself, because the file comes before them.
     settings: dict[str, Any] = {"dest": option.name, "default": None if option in _OF_RUN else option.default}
     if not metavar:
         settings |= {"action": "store_true", "default": False}
@@ -275,7 +276,7 @@ _OF_RUN = tuple(OPTIONS.values())
 
 
 def rates_of(given: Mapping[str, str]) -> dict[str, float]:
-    """Return tuples per second by source."""
+    """Parse rates in tuples per second, by source."""
     rates = {}
     for source, text in given.items():
         try:
@@ -283,13 +284,13 @@ def rates_of(given: Mapping[str, str]) -> dict[str, float]:
         except ValueError:
             number = text
         rate = check_rate(number, f"--rate: source '{source}'", text)
-        assert rate is not None  # as it was given
+        assert rate is not None  # because a rate was given
         rates[source] = rate
     return rates
 
 
 def engine_of(args: argparse.Namespace, network: Network) -> str:
-    """Return the engine of a command, or raise a UsageError for one that nobody knows."""
+    """Return a command's engine, or raise a UsageError if it is unknown."""
     schedule: Mapping[str, Any] = network.schedule or {}
     engine: str = args.engine or schedule.get("engine") or DEFAULT_ENGINE
     if engine not in engine_names():
@@ -298,25 +299,25 @@ def engine_of(args: argparse.Namespace, network: Network) -> str:
 
 
 def check_options(args: argparse.Namespace, network: Network, engine: str, options: Iterable[Option]) -> None:
-    """Raise a UsageError for options that the engine does not know, or that need others."""
+    """Raise a UsageError for options that do not apply to the engine, or that require others."""
     given = [option for option in options if getattr(args, option.name) not in (None, [], {})]
     for option in given:
         if option.engine not in ("", engine):
             raise UsageError(f"{option.long} is for the engine '{option.engine}'; the engine here is '{engine}'")
         if option.name in ("keep", "restart") and args.state is None:
-            raise UsageError(f"{option.long} is about a state that is kept; give --state DIR too")
+            raise UsageError(f"{option.long} needs a saved state; give --state DIR too")
     check_names(network, vars(args), given, flags=True)
 
 
 def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:
-    """Return the trust that the options say; with `hosts`, --allow-host also means something for one's own files."""
+    """Return the trust that the options specify; with `hosts`, --allow-host also applies to one's own files."""
     own = args.trust == LEVELS[0]
     strangers = {"--allow-path": args.allow_path, "--allow-table": args.allow_table}
     if not hosts:
         strangers["--allow-host"] = args.allow_host
     for option, given in strangers.items():
-        if own and given:  # silence would look like protection
-            raise UsageError(f"{option} says what a stranger's file may name: add --trust stranger")
+        if own and given:  # ignoring it would suggest protection
+            raise UsageError(f"{option} applies to a stranger's file only: add --trust stranger")
     return Trust(
         own,
         paths=tuple(one for one in args.allow_path if not one.endswith(READ_ONLY)),
@@ -329,9 +330,9 @@ def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:
 
 
 def load_file(args: argparse.Namespace, *, hosts: bool = False) -> Network:
-    """Read the network file with the trust that the options say, for which see `trust_of`.
+    """Load the network file with the trust that the options specify (see `trust_of`).
 
-    Before that, modules that the user named are imported; the current folder counts, last, as for python -m.
+    Modules given with --functions are imported first; the current folder comes last in the search path.
     """
     here = str(Path.cwd())
     if args.functions and here not in sys.path:
@@ -342,7 +343,7 @@ def load_file(args: argparse.Namespace, *, hosts: bool = False) -> Network:
 
 
 def load_tables(network: Network, given: Mapping[str, str]) -> dict[str, pa.Table]:
-    """Return the static tables that the command line gives; paths count from the current folder."""
+    """Load the static tables given on the command line; paths are relative to the current folder."""
     refs = table_refs(network)
     tables: dict[str, Any] = {}
     for name, path in given.items():

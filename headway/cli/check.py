@@ -1,4 +1,4 @@
-"""``headway check``: whether a network is well formed, and what flows along its arcs."""
+"""``headway check``: whether a network is valid, and the schema of every arc."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ from headway.structure import owner
 _MOST_SHARDS = 64
 
 EPILOG = """\
-Nothing runs, no input is read (static tables are, for their fields), and no other machine is contacted. A bad file
-ends in one line that names the box, the field and the choices, and exit code 2.
+Nothing runs, no input is read (except static tables, for their fields), and no other machine is contacted. For an
+invalid file, one line names the box, the field and the choices, and the exit code is 2.
 
 examples:
   headway check border.yaml                    the schema of every arc
@@ -60,12 +60,12 @@ examples:
   headway check sensors.yaml --functions mine  with functions that mine.py registers
   headway check border.yaml --engine spark     how Spark would run it: queries, shards, and why
   headway check border.yaml --engine spark --units one --shards 8
-  headway check border.yaml --rate positions=50000 --model run.json   what load that makes, by a run's --summary
+  headway check border.yaml --rate positions=50000 --model run.json   the load, with a run's --summary
 """
 
 
 def check_file(args: argparse.Namespace) -> int:
-    """Check a network file and print what was found."""
+    """Check a network file and print the findings."""
     network = load_file(args, hosts=True)
     checked = check(network, None, load_tables(network, args.tables))
     schedule: Mapping[str, Any] = network.schedule or {}
@@ -118,17 +118,17 @@ COMMAND = Command(
             Option("print only a diagram, as Mermaid text", flag="--mermaid", name="mermaid"),
             Option("print the findings as JSON, for programs", flag="--json", name="json"),
         ),
-        "the load that is to be expected": LOAD_OPTIONS,
+        "expected load": LOAD_OPTIONS,
         TRUST_TITLE: TRUST,
     },
 )
 
 
 def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:
-    """Return the cut if it is wanted; a cut that cannot be is an error as soon as Spark would run the network."""
+    """Return the cut if --engine spark asks for it; an impossible cut is an error if Spark would run it."""
     asked = {name: getattr(args, name) for name in CUT_KEYS if getattr(args, name) is not None}
     if asked and args.engine is None:
-        raise UsageError(f"--{next(iter(asked))} shows something only with --engine spark")
+        raise UsageError(f"--{next(iter(asked))} has an effect only with --engine spark")
     engine = engine_of(args, checked.network)
     check_options(args, checked.network, engine, of_run(*CUT_KEYS))
     report = report_cut(checked, asked) if engine == SPARK else None
@@ -136,13 +136,13 @@ def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:
 
 
 def check_connectors(checked: CheckedNetwork) -> list[str]:
-    """Raise for connectors that cannot work, and return warnings for input files that are not there yet."""
+    """Raise for connectors that cannot work, and return warnings about input files that do not exist yet."""
     network, warnings = checked.network, []
     for source in network.sources:
         what = thaw(source.connector)
         permit_source(source.name, source.schema, what, network.folder, network.trust)
         if isinstance(what, dict) and "generate" in what:
-            open_source(source.name, source.schema, what).close()  # reads nothing, and checks every field
+            open_source(source.name, source.schema, what).close()  # reads nothing, but checks every field
         path = file_of(what, network.folder)
         wrong = "" if path is None else unusable(path)
         if wrong:
@@ -155,7 +155,7 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
 
 
 def as_text(checked: CheckedNetwork, warnings: list[str]) -> str:
-    """Return the findings for people."""
+    """Format the findings for people."""
     network = checked.network
     counts = [
         plural(len(network.sources), "source"),
@@ -182,7 +182,7 @@ def as_text(checked: CheckedNetwork, warnings: list[str]) -> str:
 
 
 def as_mapping(checked: CheckedNetwork, warnings: list[str]) -> dict[str, Any]:
-    """Return the findings for programs."""
+    """Return the findings for JSON."""
     network = checked.network
     return {
         "network": network.name,
@@ -203,19 +203,19 @@ def _reader(consumer: Any) -> str:
     return consumer.name if consumer.kind == "box" else f"output {consumer.name}"
 
 
-# The cut, for `headway check`
+# The cut, shown by --engine spark
 
 
 @dataclass(frozen=True)
 class CutReport:
-    """A cut, and by unit why kernels run it; None where Spark's own operations do."""
+    """A cut, and for each unit why kernels run it; None if Spark's own operations do."""
 
     cut: Cut
     kernels: Mapping[str, str | None]
 
 
 def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
-    """Cut a network as a run would: `asked` first, then the file's schedule, then the rules."""
+    """Cut a network as a run would: `asked` has priority over the file's schedule, and that over the defaults."""
     schedule: Mapping[str, Any] = checked.network.schedule or {}
     said = {name: thaw(schedule[name]) for name in CUT_KEYS if name in schedule} | dict(asked)
     shards = said.get("shards") or default_shards()
@@ -224,13 +224,13 @@ def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
     made = cut(program, shards, said.get("units", "loss" if shedding else "qos"), said.get("spread", "auto"))
     front = said.get("front", "auto")
     if shedding or parse_adaptive(thaw(schedule.get("adaptive"))) is not None:
-        counted = "what is shed has to be counted"
+        counted = "shed tuples must be counted"
         return CutReport(made, {unit.name: counted for unit in made.units})
     return CutReport(made, {unit.name: _why_kernels(program, unit, shards, front) for unit in made.units})
 
 
 def default_shards() -> int:
-    """Return how many shards a run on all cores of this machine has."""
+    """Return the number of shards of a run on all cores of this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(_MOST_SHARDS, cores or 1))
 
@@ -242,7 +242,7 @@ def _why_kernels(program: Program, unit: CutUnit, shards: int, front: str) -> st
 
 
 def cut_text(report: CutReport) -> str:
-    """Return the cut for people."""
+    """Format the cut for people."""
     made = report.cut
     queries = plural(len(made.units), "streaming query", "streaming queries")
     title = f"on Spark: {queries}, {plural(made.shards, 'shard')}\n\n"
@@ -255,7 +255,7 @@ def cut_text(report: CutReport) -> str:
         for at, unit in enumerate(made.units, 1)
         for name in unit.boxes
     ]
-    text = title + text_table(("unit", "outputs", "sources", "why together"), units)
+    text = title + text_table(("unit", "outputs", "sources", "why grouped"), units)
     if boxes:
         text += "\n" + text_table(("unit", "box", "runs", "why there"), boxes)
     for at, unit in enumerate(made.units, 1):
@@ -268,14 +268,14 @@ def cut_text(report: CutReport) -> str:
 def where(place: Placement, shards: int) -> str:
     """Return where a box runs."""
     if place.front:
-        return "in front"
+        return "in the front"
     if place.spread:
         return f"spread over {shards} by {', '.join(place.by)}"
     return f"shard {(place.shard or 0) + 1} of {shards}"
 
 
 def cut_mapping(report: CutReport) -> dict[str, Any]:
-    """Return the cut for programs."""
+    """Return the cut for JSON."""
     units = [
         {
             "name": unit.name,

@@ -1,4 +1,4 @@
-"""``headway compare``: a network, or a recorded run, by several policies side by side, and which of them to take."""
+"""``headway compare``: compare policies on a network or a recorded run, and recommend one."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ SECONDS = 10.0
 OUT = "compare"
 ENGINES = ("sim", LOCAL)
 PREDICTED, MEASURED = "predicted", "measured"
-BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
+BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat this on a less busy machine"
 
 EPILOG = f"""\
-FILE is a network, or a trace that 'headway run --trace' recorded of a real run. A policy is a whole schedule, such as
-qos/superbox/mc/auto; 'headway policies' lists what can stand in one. Without --policies these are compared:
+FILE is a network, or the trace of a real run recorded by 'headway run --trace'. A policy is given as a schedule, such
+as qos/superbox/mc/auto; 'headway policies' lists the parts of one. Without --policies these are compared:
   {", ".join(HANDFUL)}
 
-The policies are simulated, as the engine 'local' would run them. What boxes and the engine itself cost is measured for
-some seconds before that, unless --model or the file says it. The policy to take is the one whose results are worth
-most; among those within 1 % of it the one with the lowest mean latency, then with the least in queues, then with the
-least overhead. With --engine local each policy is then run for real, and it is said whether the advice holds.
+The policies are simulated as the engine 'local' would run them. The costs of boxes and of the engine itself are first
+measured for a few seconds, unless --model or the file states them. The recommended policy is the one whose results are
+worth most; among those within 1 % of it the one with the lowest mean latency, then with the least queued data, then
+with the least overhead. With --engine local each policy is then run for real, to see whether the recommendation holds.
 
-The table is printed; DIR gets compare.csv, compare.json, and the plot, compare.png and compare.svg.
+The table is printed; compare.csv, compare.json, and the plot as compare.png and compare.svg are written to --out.
 
 examples:
   headway compare border.yaml
@@ -86,20 +86,20 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is compared, and how."""
+    """What to compare, and how."""
 
     setting: Setting
     model: Model | None
     virtual: bool
-    """Whether its boxes cannot be run for real."""
+    """Whether the boxes exist only as a model and cannot really run."""
     graded: bool
-    """Whether any output says what its results are worth."""
+    """Whether any output has QoS graphs to grade it by."""
     folder: Path
     notes: tuple[str, ...]
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Compare policies and print what was found; returns the exit code."""
+    """Compare policies and print the result; returns the exit code."""
     if args.engine == SPARK:
         raise UsageError(
             "--engine: policies are compared for the engine local only: sim predicts (default), local also runs them; "
@@ -140,37 +140,37 @@ COMMAND = Command(
         "": (
             replace(FILE, help="the network file, YAML or JSON, or a recorded trace"),
             Option(
-                "which schedules to compare, each a whole one such as `qos/superbox/mc/auto`",
+                "which schedules to compare, each a whole one, such as `qos/superbox/mc/auto`",
                 flag="--policies A,B,C",
-                told="a handful, see below",
+                told="a few, listed below",
                 name="policies",
             ),
             Option(
-                "`sim`: only predict; `local`: then also run each policy for real, to check the advice; both are about "
-                "the engine `local`",
+                "`sim`: only predict; `local`: then also run each policy for real, to check the recommendation; both "
+                "are about the engine `local`",
                 default="sim",
                 flag="--engine ENGINE",
                 name="engine",
             ),
             Option(
-                "how much of the input to compare by, in seconds of its own time; input without rates is read to its "
-                "end, at most two million tuples of a source",
+                "how much of the input to use, in seconds of its own time; input without rates is read to its end, up "
+                "to two million tuples per source",
                 "seconds",
                 SECONDS,
                 flag="--seconds S",
                 name="seconds",
             ),
             Option(
-                "what boxes cost and what else takes time: a model, or the summary (`--summary`) of a real run; then "
+                "the costs of boxes and of the engine: a model, or the summary (`--summary`) of a real run; then "
                 "nothing is measured, and the prediction is the same each time",
                 flag="--model FILE",
-                told="the file's model; without one it is measured",
+                told="the file's model; without one, costs are measured",
                 see="[models](guide.md#models)",
                 name="model",
             ),
             *of_run("inputs", "rates", "tables"),
             FUNCTIONS,
-            Option("the folder for table and plot", default=OUT, flag="--out DIR", name="out"),
+            Option("the folder for the table and the plot", default=OUT, flag="--out DIR", name="out"),
         ),
         TRUST_TITLE: TRUST,
     },
@@ -181,7 +181,7 @@ COMMAND = Command(
 
 
 def _recorded(args: argparse.Namespace) -> Comparison:
-    """Return a recorded run as a network of universal boxes."""
+    """Prepare the comparison for a recorded run, as a network of universal boxes."""
     for option in COMMAND.flags:
         if option.name in ("inputs", "rates", "tables", "functions", "model") and getattr(args, option.name):
             raise UsageError(f"{option.long} is for a network file; '{args.file}' is a recorded run, which has its own")
@@ -200,7 +200,7 @@ def _recorded(args: argparse.Namespace) -> Comparison:
 
 
 def _described(args: argparse.Namespace) -> Comparison:
-    """Return a network with its inputs, read once."""
+    """Prepare the comparison for a network file; the inputs are read once."""
     network = load_file(args)
     check_names(network, vars(args), of_run("inputs", "rates"), flags=True)
     rates = rates_of(args.rates)
@@ -213,10 +213,10 @@ def _described(args: argparse.Namespace) -> Comparison:
     folder = _folder(Path(args.out))
     held = hold(checked, args.inputs, rates, args.seconds)
     if not any(one.tuples for one in held.values()):
-        raise InputError(f"no tuple arrives within {seconds_text(args.seconds)}: there is nothing to compare by")
-    notes = [] if model is not None else ["costs were measured on this machine, just now"]
+        raise InputError(f"no tuple arrives within {seconds_text(args.seconds)}: there is nothing to compare")
+    notes = [] if model is not None else ["costs were just measured on this machine"]
     notes += [
-        f"source '{name}': only its first {count_text(one.tuples)} tuples are compared by"
+        f"source '{name}': only its first {count_text(one.tuples)} tuples are used"
         for name, one in held.items()
         if one.cut and not one.timed
     ]
@@ -227,11 +227,11 @@ def _graded(network: Network) -> bool:
     return any(output.qos.latency is not None or output.qos.loss is not None for output in network.outputs)
 
 
-# Carrying it out
+# Running
 
 
 def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> tuple[list[Figures], float]:
-    """Return the figures of real runs, and the least share of the time for which one had a processor."""
+    """Run each policy for real; return the figures, and the lowest share of time for which a run had a processor."""
     found, had = [], 1.0
     for number, policy in enumerate(policies, 1):
         say(f"running {policy} for real ({number} of {len(policies)})")
@@ -241,7 +241,7 @@ def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], No
     return found, had
 
 
-# Telling
+# Reporting
 
 
 def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: Mapping[str, Advice]) -> str:
@@ -260,7 +260,7 @@ def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: M
 
 
 def _title(made: Comparison, groups: Sequence[tuple[str, Sequence[Figures]]], best: str) -> str:
-    """Return what the plot is about, in a line; between dollars in a name matplotlib would look for a formula."""
+    """Return the title of the plot, on one line; dollars are escaped because matplotlib would parse a formula."""
     many = len({one.policy for _, some in groups for one in some})
     how = " and ".join(name for name, _ in groups)
     whose = printable(made.setting.network.name).replace("$", r"\$")
@@ -275,9 +275,9 @@ def _verdict(advice: Mapping[str, Advice]) -> str:
     if measured is None:
         return f"take {predicted.policy}: {predicted.reason}"
     if measured.policy == predicted.policy:
-        return f"take {predicted.policy}: {predicted.reason}. For real the same policy is best: {measured.reason}"
+        return f"take {predicted.policy}: {predicted.reason}. Measured, the same policy is best: {measured.reason}"
     return (
-        f"take {measured.policy}: for real {measured.reason}. The prediction does not hold: it was for "
+        f"take {measured.policy}: measured, {measured.reason}. The prediction does not hold: it was for "
         f"{predicted.policy} ({predicted.reason})"
     )
 
@@ -290,7 +290,7 @@ def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None)
         "latency mean",
         "p99",
         "queued mean",
-        "most",
+        "max",
         "results/s",
         "overhead",
     ]
@@ -310,7 +310,7 @@ def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None)
 
 
 def bytes_text(number: float | None) -> str:
-    """Return a number of bytes with three digits in the unit that suits it; a dash for none."""
+    """Format a number of bytes with three digits and a suitable unit; a dash for None."""
     if number is None:
         return "-"
     for factor, unit in ((1, "B"), (1e3, "kB"), (1e6, "MB")):
@@ -323,13 +323,13 @@ def bytes_text(number: float | None) -> str:
 
 
 def _folder(path: Path) -> Path:
-    """Return the folder for the results, or raise an OutputError before anything long is begun."""
+    """Check the folder for results before the long part starts, or raise an OutputError."""
     wrong = unusable(path)
     if wrong:
         raise OutputError(f"--out: '{path}' is no path: {wrong}")
     there = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not there.is_dir():
-        raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be made")
+        raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be created")
     if not os.access(there, os.W_OK):
         raise OutputError(f"--out: '{there}' cannot be written to: no permission")
     return path

@@ -1,6 +1,6 @@
-"""``headway experiment``: its options. The experiments are a package of their own, which the wheel does not carry.
+"""``headway experiment``: its options. The experiments are a separate package, which is not in the wheel.
 
-It is found by its entry point where it is installed, and else, as in a clone, by its name.
+It is found by its entry point if installed, otherwise, as in a clone, by its name.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from headway.errors import RunError
 from headway.options.kinds import Option
 
 GROUP = "headway.experiments"
-"""Of entry points: each is a function that takes the command's arguments and returns the exit code."""
+"""The entry point group; each entry is a function from the command's arguments to the exit code."""
 PACKAGE = "headway_experiments"
 
 EPILOG = """\
-NAME is an experiment such as prb-fig3 (or another figure of the same runs), a paper such as prb for all of its
-experiments, or 'all'. Each experiment leaves NAME.csv (all runs), NAME.png and NAME.svg (the plot), NAME.json and
-NAME.txt (the verdict) in the folder --out. Verdicts are: confirmed; holds, not certain (in the mean, but an interval
-reaches over its bound); differs, explained (a claim of the paper does not hold here, and the evidence for the reason
-does); FAILED. Simulated experiments share all cores; those that measure
-real time run after them, one by one.
+NAME is an experiment such as prb-fig3 (or another figure from the same runs), a paper such as prb for all of its
+experiments, or 'all'. Each experiment writes NAME.csv (all runs), NAME.png and NAME.svg (the plot), NAME.json and
+NAME.txt (the verdict) to the folder --out. The verdicts are: confirmed; holds, not certain (true for the mean, but a
+confidence interval crosses its bound); differs, explained (a claim of the paper does not hold here, and there is
+evidence for the reason); FAILED. Simulated experiments share all cores; those that measure real time run after them,
+one by one.
 
 examples:
   headway experiment list
@@ -35,22 +35,22 @@ examples:
   headway experiment scheduling-fig6 aurora --out results
   headway experiment all --quick
   headway experiment all --page docs/experiments.md
-  headway experiment --out results --page results.md      only the page, from results that are there
+  headway experiment --out results --page results.md      only the page, from existing results
 
-exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be carried out;
-2 something to mend, said in one line; 130 interrupted (what was finished is kept).
+exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be run; 2 an error to fix, reported in one line;
+130 interrupted (finished results are kept).
 """
 
 
 def experiment(args: argparse.Namespace) -> int:
-    """List experiments, or carry some out and report; returns the exit code. Raises a RunError if there are none."""
+    """List or run experiments; returns the exit code. Raises a RunError if the experiments are not installed."""
     return find_command()(args)
 
 
 def find_command() -> Callable[[argparse.Namespace], int]:
-    """Return what carries the command out; raises a RunError that says how to install it."""
+    """Return the function that runs the command, or raise a RunError that says how to install it."""
     for entry in entry_points(group=GROUP):
-        with suppress(ModuleNotFoundError):  # of a package that was removed while its metadata stayed
+        with suppress(ModuleNotFoundError):  # a package may be gone while its metadata is still there
             return cast(Callable[[argparse.Namespace], int], entry.load())
     if importlib.util.find_spec(PACKAGE) is None:
         raise RunError(
@@ -61,7 +61,7 @@ def find_command() -> Callable[[argparse.Namespace], int]:
 
 
 COMMAND = Command(
-    "run the papers' experiments again: a table, a plot and a verdict each",
+    "repeat the papers' experiments: a table, a plot and a verdict for each",
     EPILOG,
     experiment,
     {
@@ -84,14 +84,14 @@ COMMAND = Command(
                 name="out",
             ),
             Option(
-                "how many simulated runs may be under way at once, each in a process of its own",
+                "how many simulated runs to execute at once, each in a process of its own",
                 "positive",
                 flag="--jobs N",
-                told="the cores",
+                told="the number of cores",
                 name="jobs",
             ),
             Option(
-                "afterwards write a page on all results in `--out`, with their plots in a folder beside it",
+                "afterwards write a page about all results in `--out`, with the plots in a folder next to it",
                 "folder",
                 flag="--page FILE.md",
                 name="page",

@@ -21,12 +21,12 @@ from headway.options.kinds import Option
 FIRST = 50
 _HEAD = 1 << 16
 UNITS, GROUPS = 30, 20
-"""How many units, and changes with different reasons, a summary shows."""
+"""How many units, and how many changes with different reasons, a summary shows."""
 
 EPILOG = """\
-A line says when a step began, who carried it out, which unit it was and for how long; then why: the rule, the terms
-of its priority, and the units that it came before, with theirs. Times count from the run's start. The same file
-opens in ui.perfetto.dev or chrome://tracing, as a timeline.
+Each line says when a step began, which worker ran it, which unit it was and how long it took; then why: the rule, the
+terms of the unit's priority, and the units that it was preferred to, with theirs. Times count from the start of the
+run. The same file opens as a timeline in ui.perfetto.dev or chrome://tracing.
 
 examples:
   headway run border.yaml --input positions=day.csv --policy slope-slack --trace run.json
@@ -48,18 +48,18 @@ def explain(args: argparse.Namespace) -> int:
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
     if trace.left_out:
         later = plural(trace.left_out, "later step was", "later steps were")
-        text += f"\nthe recording is not whole: {later} left out, to save memory\n"
+        text += f"\nthe recording is incomplete: {later} left out, to save memory\n"
     emit(f"{printable(title)}\n\n{text}")
     return 0
 
 
 COMMAND = Command(
-    "tell why a recorded run did what it did",
+    "explain what a recorded run did, step by step, and why",
     EPILOG,
     explain,
     {
         "": (
-            Option("a trace, which `headway run --trace FILE` wrote", flag="FILE", name="file"),
+            Option("a trace written by `headway run --trace FILE`", flag="FILE", name="file"),
             Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME", name="unit"),
         ),
         OR: (
@@ -76,7 +76,7 @@ COMMAND = Command(
 
 
 def _trace(path: Path) -> Trace:
-    """Read a trace; of a file that is something else of ours, say what it is and how to get what is wanted."""
+    """Read a trace; if the file is another kind of Headway file, say so and how to record a trace."""
     try:
         return read_trace(path)
     except InputError:
@@ -91,11 +91,11 @@ def _trace(path: Path) -> Trace:
 
 
 def kind_of(path: Path) -> str:
-    """Return what a file looks like by its first lines: a trace, a summary, a network, or nothing known."""
+    """Guess a file's kind from its first lines: trace, summary or network; empty if unknown."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             head = file.read(_HEAD)
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # such as an impossible file name
         return ""
     keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", head))
     if {"otherData", "traceEvents"} & keys and head.lstrip().startswith(("{", "[")):
@@ -107,7 +107,7 @@ def kind_of(path: Path) -> str:
 
 def _steps(trace: Trace, steps: list[StepRecord], first: int) -> str:
     shown = steps[:first]
-    until = shown[-1].begin if len(steps) > first else None  # changes after the last step shown belong to what follows
+    until = shown[-1].begin if len(steps) > first else None  # later changes belong to steps not shown
     said = [(step.begin, 1, line_of(step, trace.units, trace.start)) for step in shown]
     seen = [change for change in _changes(trace) if until is None or change.moment <= until]
     said += [(group[0].moment, 0, _change(group, trace.start)) for group in together(seen)]
@@ -119,7 +119,7 @@ def _steps(trace: Trace, steps: list[StepRecord], first: int) -> str:
 
 @dataclass(slots=True)
 class _Total:
-    """What a unit did."""
+    """Totals of one unit."""
 
     steps: int = 0
     tuples: int = 0
@@ -129,7 +129,7 @@ class _Total:
     """The longest time between two of its steps."""
 
     def add(self, step: StepRecord) -> None:
-        """Count a step; they come in the order in which they began."""
+        """Count a step; steps must come in the order in which they began."""
         self.steps += 1
         self.tuples += step.tuples
         self.nanoseconds += step.end - step.begin
@@ -177,7 +177,7 @@ def _changes(trace: Trace) -> list[Told]:
 
 
 def _change(group: Sequence[Told], start: int) -> str:
-    """Return changes with one reason in one line, from when to when they were made."""
+    """Format changes with the same reason as one line, with the time span in which they were made."""
     first, last = ((one.moment - start) / MILLISECOND for one in (group[0], group[-1]))
     span = f"{first:,.3f} ms" if last == first else f"{first:,.3f} to {last:,.3f} ms"
     return f"{span}  {group[0].kind} {told(group)}"

@@ -1,6 +1,6 @@
-"""What a network would have to do, and whether that fits, for people and for programs: part of ``headway check``.
+"""Estimate a network's load and whether it fits, for people and as JSON: part of ``headway check``.
 
-Rates come from ``--rate`` and from sources that say theirs; costs and selectivities from universal boxes, a model, or
+Rates come from ``--rate`` and from sources that state theirs; costs and selectivities from universal boxes, a model, or
 the summary of a real run.
 """
 
@@ -31,12 +31,12 @@ from headway.scheduling.schedule import Schedule
 from headway.structure import owner
 
 SHOWN = 10
-"""Boxes in the table; all are in the JSON."""
+"""How many boxes the table shows; the JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Tuples that a run counted: taken and made by box, delivered by output."""
+    """A run's tuple counts: taken and made by each box, delivered by each output."""
 
     taken: Mapping[str, float]
     made: Mapping[str, float]
@@ -44,7 +44,7 @@ class Ran:
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> Ran:
-        """Read the counts, or raise a RunError: somebody may have edited the summary."""
+        """Read the counts from a summary, which may have been edited; raises a RunError if they are invalid."""
         try:
             taken, made = (
                 {name: float(one[key]) for name, one in summary["boxes"].items()} for key in ("tuples_in", "tuples_out")
@@ -58,63 +58,63 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadReport:
-    """What a network would have to do, or what would have to be known to tell."""
+    """The estimated load of a network, or what is missing for an estimate."""
 
     topology: Topology
     loads: Loads | None
-    """None where something is missing."""
+    """None if something is missing."""
     costs: Floats
-    """By box: seconds per tuple, calls included; NaN where nobody knows."""
+    """Seconds per tuple by box, calls included; NaN if unknown."""
     held: float
-    """What would be done if boxes that cannot keep up held back the rest: the paper's least capacity."""
+    """The processors kept busy if boxes that cannot keep up throttle the rest: the paper's least capacity."""
     workers: int
     missing: tuple[str, ...]
     notes: tuple[str, ...]
-    """What was assumed, and what else is worth knowing."""
+    """Assumptions, and other remarks."""
     warnings: tuple[str, ...]
-    """What is wrong with the model that the file names."""
+    """Problems with the model named in the file."""
 
     @property
     def fine(self) -> bool:
-        """Whether the load is known and fits, all boxes together and each on one processor."""
+        """Whether the load is known and fits, both in total and for each box on one processor."""
         return self.loads is not None and self.loads.fits and bool(self.loads.stable.all())
 
 
 LOAD_OPTIONS = (
     Option(
-        "tuples per second of a source, instead of what the file says, to tell what load they make",
+        "the rate of a source in tuples per second, for the expected load; overrides the file",
         of="source",
         flag="--rate SOURCE=N",
         name="rates",
     ),
     Option(
-        "what boxes cost: a model, as for the engine `sim`, or the summary (`--summary`) of a real run, which also "
-        "tells what boxes let through",
+        "the costs of boxes: a model, as for the engine `sim`, or the summary (`--summary`) of a real run, which "
+        "also has their selectivities",
         flag="--model FILE",
-        told="the file's model, and what universal boxes say",
+        told="the file's model, and the costs of universal boxes",
         see="[models](guide.md#models)",
         name="model",
     ),
     Option(
-        "how many processors there are for the boxes",
+        "how many processors are available for the boxes",
         "positive",
         flag="--workers N",
         told="the file's workers, or 1",
         name="workers",
     ),
     Option(
-        "the share of them that boxes may need; the rest is reserve",
+        "the share of the processors that boxes may use; the rest is a reserve",
         "share",
         HEADROOM,
         flag="--headroom SHARE",
         name="headroom",
     ),
 )
-"""What the load depends on."""
+"""The options that the estimate depends on."""
 
 
 def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport:
-    """Work out what the boxes would have to do; raise a HeadwayError for options that are wrong."""
+    """Estimate the load; raise a HeadwayError for invalid options."""
     schedule: Mapping[str, Any] = checked.network.schedule or {}
     topology = compile_program(checked).topology
     check_names(checked.network, vars(args), LOAD_OPTIONS, flags=True)
@@ -128,7 +128,7 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     silent = [name for name, found in rates.items() if found is None and checked.consumers[name]]
     missing = _unknown("rate", silent, "source", "sources", f"--rate {''.join(silent[:1])}=1000")
     flow = np.array([found or 0.0 for found in rates.values()])
-    if not missing:  # what nothing comes to may cost what it likes
+    if not missing:  # the cost of a box that gets no tuples does not matter
         costs[np.isnan(costs) & (shared.rates(flow, selectivity) <= 0)] = 0.0
     free = [name for name, cost in zip(topology.boxes, costs, strict=True) if math.isnan(cost)]
     missing += _unknown("cost", free, "box", "boxes", "--model FILE: a model, or the summary of a real run")
@@ -141,10 +141,10 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
         held = analyse(shared, flow, costs, selectivity, **known, throttled=True).min_cap
     notes = []
     if guessed:
-        notes.append(f"no selectivity known, taken as 1: {_listed(guessed)}")
+        notes.append(f"selectivity not known, assumed to be 1: {_listed(guessed)}")
     alike = list(dict.fromkeys(owner(arc) for arc in default_arcs(checked) if arc not in arcs))
     if alike:
-        notes.append(f"not known how tuples divide over outputs, taken as equal: {_listed(alike)}")
+        notes.append(f"division of tuples over outputs not known, assumed to be equal: {_listed(alike)}")
     if loads is not None and held < loads.min_cap * (1 - 1e-9):
         slow = _listed([topology.boxes[at] for at in loads.ranking if not loads.stable[at]])
         notes.append(f"{slow} cannot keep up: no more than {ratio_text(held)} processors would be busy")
@@ -154,9 +154,9 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
 
 
 def mean_rate(source: Source, asked: float | None = None) -> float | None:
-    """Return how many tuples per second come from a source in the long run, or in its highest phase; None: not said.
+    """Return a source's long-term rate in tuples per second, or that of its fastest phase; None if not stated.
 
-    `asked` is the rate that the run wants instead; in bursts that go on and off it holds while they are on.
+    `asked` overrides the rate of the file; for on-off bursts it is the rate while they are on.
     """
     what = thaw(source.connector)
     kind, settings = next(iter(what.items())) if isinstance(what, Mapping) and what else ("", None)
@@ -165,9 +165,9 @@ def mean_rate(source: Source, asked: float | None = None) -> float | None:
     who = f"source '{source.name}': {kind}"
     said = check_rate(settings.get("rate"), who) if asked is None else asked
     if kind == "generate":
-        parse_arrivals(settings, said, who)  # raises where a run would
+        parse_arrivals(settings, said, who)  # raises for the same settings as a run
         if settings.get("phases") is not None:
-            # What has to fit is the highest of them: phases are long.
+            # Phases are long, so the load of the fastest must fit.
             return max(phase.rate for phase in parse_phases(settings["phases"], who))
     burst = settings.get("burst") if kind == "generate" else None
     if not isinstance(burst, Mapping):
@@ -179,9 +179,9 @@ def mean_rate(source: Source, asked: float | None = None) -> float | None:
 
 
 def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | None, Ran | None, list[str]]:
-    """Return the model, the counts of the run that it was taken from, if it was, and warnings.
+    """Return the model, the counts of the run that it was measured in, if any, and warnings.
 
-    One that the file names is not needed to check the file: what is wrong with it is a warning.
+    The check does not require the model that the file names, so its problems are only warnings.
     """
     try:
         model = model_of(checked.network, args.model)
@@ -196,14 +196,14 @@ def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | N
 
 
 def _costs(checked: CheckedNetwork, model: Model | None, ran: Ran | None) -> tuple[Floats, Floats]:
-    """Return by box what a tuple costs, NaN where nobody knows, and what a call costs."""
+    """Return by box the cost per tuple, NaN if unknown, and the cost per call."""
     costs: Floats = np.full(len(checked.order), np.nan)
     overheads: Floats = np.zeros(len(checked.order))
     for at, box in enumerate(checked.order):
         if model is not None:
             overheads[at] = model.calls.get(box.name, 0.0) + model.overheads.call
         if model is not None and box.name in model.costs:
-            # A box that had nothing to do in the run was not measured, unless the model says its cost itself.
+            # A box without tuples in the run was not measured, unless the model states its cost explicitly.
             if ran is None or box.name not in model.calls or ran.taken[box.name] > 0:
                 costs[at] = model.costs[box.name].mean
         elif box.spec.modelled is not None:
@@ -214,7 +214,7 @@ def _costs(checked: CheckedNetwork, model: Model | None, ran: Ran | None) -> tup
 
 
 def _selectivities(checked: CheckedNetwork, ran: Ran | None) -> tuple[Floats, list[str]]:
-    """Return by box the tuples that it makes of each, and the boxes of which nobody knows: for those it is 1."""
+    """Return the selectivity by box, and the boxes where it is unknown and taken as 1."""
     found: Floats = np.ones(len(checked.order))
     guessed = []
     divided = {owner(arc) for arc in default_arcs(checked)}
@@ -238,7 +238,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def load_text(report: LoadReport) -> str:
-    """Return the load for people."""
+    """Format the load for people."""
     loads, names = report.loads, report.topology.boxes
     if loads is None:
         return printable(f"load: unknown: {'; '.join(report.missing)}") + "\n"
@@ -258,7 +258,7 @@ def load_text(report: LoadReport) -> str:
     text = text_table(header, rows, "lrrrrr") if rows else ""
     if len(names) > SHOWN:
         rest = float(loads.load[list(loads.ranking[SHOWN:])].sum())
-        text += f"and {plural(len(names) - SHOWN, 'box', 'boxes')} more: {share_text(rest, total)}\n"
+        text += f"and {plural(len(names) - SHOWN, 'more box', 'more boxes')}: {share_text(rest, total)}\n"
     outputs = [f"{name} {ratio_text(one)}" for name, one in zip(report.topology.outputs, loads.outputs, strict=True)]
     lines = [f"results per second: {listed(outputs, SHOWN, end=',')}"]
     lines += [f"note: {note}" for note in report.notes]
@@ -267,7 +267,7 @@ def load_text(report: LoadReport) -> str:
 
 
 def verdict(report: LoadReport) -> str:
-    """Return in a sentence whether it fits, and what to do if not."""
+    """Return one sentence on whether the load fits, and what to do if not."""
     loads, names = report.loads, report.topology.boxes
     assert loads is not None
     needs = loads.min_cap
@@ -275,22 +275,22 @@ def verdict(report: LoadReport) -> str:
     if report.fine:
         if needs <= 0:
             return text + "fits"
-        # All boxes together, and the slowest by itself, have to fit.
+        # The total must fit, and so must the slowest box on its own.
         most = min(loads.usable / needs, 1 / float(loads.load.max()))
-        return text + f"fits, up to {ratio_text(most)} times the rates"
+        return text + f"fits, up to {ratio_text(most)} times these rates"
     text += "fits" if loads.fits else f"{'overloaded' if loads.overloaded else 'short'} by {ratio_text(loads.excess)}"
     first = loads.ranking[0]
     text += f"; '{names[first]}' alone needs {ratio_text(loads.load[first])}"
     slow = [names[at] for at in loads.ranking if not loads.stable[at]]
     if slow:
-        text += f"; more workers do not help {_listed(slow)}, as only Spark can spread a box over several"
+        text += f"; more workers do not help {_listed(slow)}, because only Spark can spread a box over several"
     else:
-        text += f"; {math.ceil(needs / loads.headroom * (1 - 1e-9))} workers would do"
-    return f"{text}; or make boxes cheaper, or let it shed (schedule: shed)"
+        text += f"; {math.ceil(needs / loads.headroom * (1 - 1e-9))} workers would be enough"
+    return f"{text}; or make boxes cheaper, or shed load (schedule: shed)"
 
 
 def load_mapping(report: LoadReport) -> dict[str, Any]:
-    """Return the load for programs."""
+    """Return the load for JSON."""
     loads, names = report.loads, report.topology.boxes
     found: dict[str, Any] = {"known": loads is not None, "missing": list(report.missing), "notes": list(report.notes)}
     if loads is None:

@@ -19,7 +19,7 @@ from headway.errors import HeadwayError, shorten, unknown
 
 BAD = 2
 PRINTED = 2_900
-"""The most characters of an error as it is printed; control characters become several each."""
+"""The most characters of an error that are printed, counted after control characters are escaped."""
 CLOSED_PIPE = 141
 
 EPILOG = """\
@@ -28,7 +28,7 @@ examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
   headway run --help
 
-exit codes: 0 done; 1 an experiment failed; 2 something to mend, said in one line; 129, 130, 143 ended by SIGHUP,
+exit codes: 0 done; 1 an experiment failed; 2 an error to fix, reported in one line; 129, 130, 143 ended by SIGHUP,
 Ctrl-C, SIGTERM; 141 standard output was closed.
 """
 
@@ -45,10 +45,10 @@ COMMANDS = {
 
 
 def make_parser() -> tuple[Parser, dict[str, Parser]]:
-    """Return the parser, and those of the commands by name."""
+    """Return the parser, and the commands' parsers by name."""
     parser = Parser(
         prog="headway",
-        description="A data stream manager: networks of boxes over live streams, run by what their results are worth.",
+        description="QoS-aware stream processing: networks of boxes over live streams, run by what results are worth.",
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"headway {__version__}")
@@ -63,7 +63,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments, or raise a UsageError with a hint."""
+    """Parse the arguments, or raise a UsageError with a hint."""
     parser, commands = make_parser()
     command = next((word for word in argv if not word.startswith("-")), None)
     if command is not None and command not in commands:
@@ -74,7 +74,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code. What a user can mend is one line on standard error and code 2."""
+    """Run a command and return its exit code. A user's error is one line on standard error and exit code 2."""
     _open_streams()
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -85,14 +85,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except TerminatedError as end:
-        _say(f"headway: given up at {end.signal.name}")
+        _say(f"headway: aborted by {end.signal.name}")
         return exit_code(end.signal.name)
     except SystemExit as end:  # --help and --version
         return end.code if isinstance(end.code, int) else 0
     except (PipeClosedError, BrokenPipeError):
         silence()
         return CLOSED_PIPE
-    except (HeadwayError, OSError) as error:  # nobody foresaw an OSError, but the system says what is wrong
+    except (HeadwayError, OSError) as error:  # an unforeseen OSError still has the system's message
         _say(f"headway: error: {shorten(one_line(str(error)), PRINTED)}")
         return BAD
     except KeyboardInterrupt:
@@ -101,10 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Put nothing in the place of standard streams that whoever started us has closed, as daemons do."""
+    """Open the null device for standard streams that the parent process closed, as daemons do."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (for the whole process)
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (stays open)
 
 
 def _say(line: str) -> None:

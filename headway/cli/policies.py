@@ -1,4 +1,4 @@
-"""``headway policies``: what `--policy`, `--adaptive` and `--shed` can say."""
+"""``headway policies``: the values that `--policy`, `--adaptive` and `--shed` accept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 
 
 def policies(args: argparse.Namespace) -> int:
-    """Print the registered policies, and what can stand after them; or all that is known of one."""
+    """Print the registered policies and the other parts of a schedule, or the details of one policy."""
     entries = {entry.name: entry for entry in registered_policies()}
     if args.name is not None:
         if args.name not in entries:
@@ -43,23 +43,23 @@ def policies(args: argparse.Namespace) -> int:
         text_table(("unit", "what it schedules"), list(UNITS.items())),
         text_table(("traversal", "the order of the boxes in a superbox"), traversals),
         text_table(("train", "how many tuples a step takes"), list(TRAINS.items())),
-        text_table(("longest wait", "so that nobody starves"), list(WAITS.items())),
+        text_table(("longest wait", "so that no unit starves"), list(WAITS.items())),
         text_table(("plan", "how often the policy is asked"), list(PLANS.items())),
         text_table(("--adaptive", "changes the policy while it runs"), layers),
         text_table(("--shed", "drops tuples when there is too much to do"), strategies),
-        "A schedule is policy/unit/traversal/train; what comes after the policy can be left out.\n"
-        f"The default is {defaults}. On local and sim it is {GRADED_POLICY} instead of round-robin where there are\n"
-        "several outputs and one has a latency graph. Results never depend on it, only when they come.\n",
+        "A schedule is policy/unit/traversal/train; everything after the policy can be left out.\n"
+        f"The default is {defaults}. On local and sim it is {GRADED_POLICY} instead of round-robin if there are\n"
+        "several outputs and one has a latency graph. The schedule never changes results, only when they arrive.\n",
     ]
     emit("\n".join(parts))
     return 0
 
 
 COMMAND = Command(
-    "list the scheduling policies, or tell more of one",
+    "list the scheduling policies, or describe one",
     EPILOG,
     policies,
-    {"": (Option("tell more of this policy: formula, paper, when to use it", flag="[NAME]", name="name"),)},
+    {"": (Option("describe this policy: formula, paper, when to use it", flag="[NAME]", name="name"),)},
 )
 
 

@@ -1,4 +1,4 @@
-"""``headway prepare``: write the archive of Spark's classes that later runs start from."""
+"""``headway prepare``: write the archive of Spark's classes from which later runs start faster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from headway.options.kinds import Option
 from headway.storage.temporary import make_temporary, remove_temporary
 
 EPILOG = """\
-Java keeps Spark's classes as they are in memory in one file of 180 MB, beside the packages of this Python
-environment, and later runs map it. It takes about a minute, once. When Spark or Java changes, run it again: an
-archive that does not fit is left alone, and Spark starts as before.
+Java saves Spark's classes, as loaded in memory, to one archive of 180 MB next to the packages of this Python
+environment, and later runs map it. This takes about a minute, once. Run it again when Spark or Java changes: an
+archive that does not match is ignored, and Spark starts as before.
 
 examples:
   headway prepare
@@ -44,36 +44,36 @@ outputs:
   pairs: {from: pairs}
   longer: {from: longer, qos: {latency: [[0, 1], [20, 1], [60, 0]]}}
 """
-"""A network that needs what most networks need: a stateful and a stateless query, a log, checkpoints and state."""
+"""A network that uses what most networks use: a stateful and a stateless query, a log, checkpoints and state."""
 
 
 def prepare(args: argparse.Namespace) -> int:
-    """Write the archive, unless there is one."""
+    """Write the archive, unless it exists."""
     need_extra("spark", "headway prepare")
     from headway.engines.spark.driver.session import check_java, class_archive
 
     archive = class_archive(check_java())
     if archive.exists() and not args.again:
         if not args.quiet:
-            emit(f"'{archive}' is there already; --again writes it anew\n")
+            emit(f"'{archive}' exists already; --again overwrites it\n")
         return 0
     print("headway: running a small network on Spark to see which classes it needs …", file=sys.stderr, flush=True)
     clock = WallClock()
     began = clock.now()
     _write(archive)
     size = archive.stat().st_size // 1_000_000
-    emit(f"'{archive}' ({size} MB) written in {(clock.now() - began) / 1e9:.0f} s; Spark starts from it\n")
+    emit(f"'{archive}' ({size} MB) written in {(clock.now() - began) / 1e9:.0f} s; Spark now starts from it\n")
     return 0
 
 
 COMMAND = Command(
-    "let Spark start in half the time from now on",
+    "make Spark start in half the time from now on",
     EPILOG,
     prepare,
     {
         "": (
-            Option("write it also if there is one for this Spark and Java", flag="--again", name="again"),
-            Option("say nothing if there is nothing to do", flag="--quiet", name="quiet"),
+            Option("write the archive even if there is one for this Spark and Java", flag="--again", name="again"),
+            Option("print nothing if there is nothing to do", flag="--quiet", name="quiet"),
         )
     },
 )
@@ -96,7 +96,7 @@ def _write(archive: Path) -> None:
             [*command, "--state", str(Path(folder, "state")), "--output", f"pairs={Path(folder, 'pairs.jsonl')}"],
             env={**os.environ, **record_archive(unfinished)},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,  # to its end, so that the JVM has ended, too
+            stdout=subprocess.PIPE,  # reading it to the end waits for the JVM, too
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
@@ -104,7 +104,7 @@ def _write(archive: Path) -> None:
             check=False,
         )
         if done.returncode or not unfinished.exists():
-            last = next((line for line in reversed(done.stdout.splitlines()) if line.strip()), "it said nothing")
+            last = next((line for line in reversed(done.stdout.splitlines()) if line.strip()), "it printed nothing")
             raise RunError(f"the archive was not written: {last.strip()}")
         unfinished.replace(archive)
     except subprocess.TimeoutExpired as error:

@@ -1,4 +1,4 @@
-"""``headway run``: a network from its file, over files or standard input, until the inputs end."""
+"""``headway run``: run a network file on files or standard input until the inputs end."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ GROUPS = {
         FUNCTIONS,
         *of_run("strict", "dead_letters"),
     ),
-    "how to run it": of_run(
+    "execution": of_run(
         "engine", "policy", "train", "wait", "workers", "memory", "remember", "half_life", "shed", "adaptive"
     ),
-    "the engine 'spark' only": of_run("master", "state", "keep", "restart", *CUT_KEYS, "spark"),
-    "the engine 'sim' only": of_run("model"),
+    "engine 'spark' only": of_run("master", "state", "keep", "restart", *CUT_KEYS, "spark"),
+    "engine 'sim' only": of_run("model"),
     "reports": (
         *of_run("trace"),
         Option(
-            "write the summary as JSON too; `-` is standard output",
+            "also write the summary as JSON; `-` is standard output",
             flag="--summary PATH.json",
             see="[its keys](api.md#the-summary)",
             name="summary",
@@ -71,13 +71,13 @@ GROUPS = {
 
 EPILOG = """\
 Paths end in .csv (with a header), .jsonl or .parquet; '-' is standard input or output as JSON lines. When every
-input has ended, all windows are flushed, the outputs are complete and the summary is printed. Ctrl-C ends the
+input has ended, all windows are flushed, the outputs are completed and the summary is printed. Ctrl-C ends the
 inputs: what has arrived is still processed and delivered (exit code 130). So do SIGTERM (143) and SIGHUP (129). A
-second one gives up. With --state they only stop: the same command again goes on.
+second signal aborts. With --state they only stop the run: the same command continues it.
 
-Of an output that goes nowhere (no --output, no 'sink:' in the file) the first ten tuples are shown; of more than five
-such outputs three tuples of the first five. Of a large network the summary shows the outputs that are worst off and
-the boxes that took longest; --verbose shows all, --summary writes all.
+For an output without a destination (no --output, no 'sink:' in the file) the first ten tuples are shown; if there are
+more than five such outputs, three tuples each of the first five. For a large network the summary shows only the
+outputs with the lowest worth and the boxes that took longest; --verbose shows all, --summary writes all.
 
 examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
@@ -147,12 +147,12 @@ def _run_file(args: argparse.Namespace) -> int:
         except OutputError:
             if by != "SIGHUP":
                 raise
-            silence()  # the terminal is gone, and with it who would have read the report
+            silence()  # the terminal is gone, and so is the reader of the report
     return 0 if by is None else exit_code(by)
 
 
 def _check_writes(args: argparse.Namespace, network: Network) -> None:
-    """Raise now, not after a long run, for files that cannot be written, or not without harm."""
+    """Check before a long run that all files can be written, and that nothing would be damaged by it."""
     writes: dict[str, object] = {f"output '{name}'": path for name, path in args.outputs.items()}
     if args.dead_letters is not None:
         writes["--dead-letters"] = args.dead_letters

@@ -1,4 +1,4 @@
-"""How far a run, or a series of them, is: a live line on a terminal, elsewhere a line now and then."""
+"""Progress of a run or a series of runs: a live line on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headway.clock import SECOND, stopwatch
 from headway.engines.runs import Status
 
 PLAIN_EVERY = 10.0
-"""Seconds between lines where there is no terminal."""
+"""Seconds between lines if there is no terminal."""
 
 
 def status_text(status: Status, rate: float) -> str:
-    """Return a status in one line."""
+    """Format a status as one line."""
     parts = [
         f"{status.seconds:.1f} s",
         f"in {count_text(status.tuples_in)} ({count_text(round(rate))}/s)",
@@ -34,10 +34,10 @@ def status_text(status: Status, rate: float) -> str:
 
 
 class StatusLine:
-    """Shows each status that it gets: over the one before on a terminal, else a line every ten seconds."""
+    """Shows status updates: replaced in place on a terminal, otherwise as a line every ten seconds."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to a stream, usually standard error."""
+        """Write to `stream`, usually standard error."""
         self._stream = stream
         self._live = stream.isatty()
         self._shown = 0
@@ -47,9 +47,9 @@ class StatusLine:
         self._doing: str | None = None
 
     def begin(self, text: str) -> None:
-        """Show what a run begins with and, on a terminal, for how many seconds, until it shows how far it is.
+        """Show what the run starts with, until the first progress; on a terminal also the seconds elapsed.
 
-        Some of it are long calls that cannot say anything themselves.
+        Startup includes long calls that cannot report progress themselves.
         """
         self.say(f"{text}…")
         if self._live:
@@ -64,7 +64,7 @@ class StatusLine:
             threading.Event().wait(1.0)
 
     def show(self, status: Status) -> None:
-        """Show how far the run is; the rate is that since the status shown before."""
+        """Show the run's progress; the rate is the average since the previous status."""
         if status.starting and self._doing is not None:
             self._doing = f"starting Spark: {status.starting}"
             return
@@ -84,7 +84,7 @@ class StatusLine:
         self.say(text)
 
     def say(self, text: str) -> None:
-        """Show a text until the next one: in the same place on a terminal, else as a line of its own."""
+        """Show a text until the next one: in place on a terminal, otherwise as a line of its own."""
         self._doing = None
         with self._lock:
             self._say(text)
@@ -98,7 +98,7 @@ class StatusLine:
             self._write(f"headway: {text}\n")
 
     def clear(self) -> None:
-        """Take the line away, so that what comes next begins at the margin."""
+        """Erase the line, so that further output starts at the margin."""
         self._doing = None
         with self._lock:
             if self._shown:
@@ -110,12 +110,12 @@ class StatusLine:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            self._live = False  # nobody looks any more; the run goes on
+            self._live = False  # the stream is gone; the run continues
             self._next = float("inf")
 
 
 class _Notices(logging.Handler):
-    """Warnings of a run, each as a line of its own."""
+    """Prints each warning of a run as a line of its own."""
 
     def __init__(self, stream: TextIO, status: StatusLine | None) -> None:
         super().__init__(logging.WARNING)
@@ -125,14 +125,14 @@ class _Notices(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if self._status is not None:
             self._status.clear()
-        with contextlib.suppress(OSError, ValueError):  # nobody looks any more; the run goes on
+        with contextlib.suppress(OSError, ValueError):  # the stream is gone; the run continues
             self._stream.write(f"headway: {record.getMessage()}\n")
             self._stream.flush()
 
 
 @contextlib.contextmanager
 def notices(stream: TextIO, status: StatusLine | None) -> Iterator[None]:
-    """Write what a run warns of to a stream, clear of the status line."""
+    """Print a run's warnings to a stream, without mixing them with the status line."""
     handler, logger = _Notices(stream, status), logging.getLogger("headway")
     logger.addHandler(handler)
     try:

@@ -1,4 +1,4 @@
-"""What a run leaves: its summary, as tables for people and as JSON for programs, and the first tuples of outputs."""
+"""The report of a run: its summary, as tables for people and as JSON, and the first tuples of outputs."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from headway.paths import check_writable, whole
 
 _REASONS = 5
 OUTPUTS, BOXES, UNITS = 20, 10, 10
-"""How many lines the tables of a short summary have; two more are shown rather than left out."""
+"""How many rows the tables of a short summary have; up to _FEW more are shown rather than left out."""
 _FEW = 2
 _SOURCES = _LATE = 5
 HINT = "--verbose shows all, --summary PATH.json has all"
 _FIRST_CHANGES, _LAST_CHANGES = 3, 2
 _SITES = 5
 NAMED = 3
-"""How many changes with one reason are named; the others are counted."""
+"""How many changes with the same reason are listed; the others are counted."""
 PREVIEW_ROWS = 10
-"""Tuples that are kept of an output."""
+"""How many tuples of an output are kept."""
 WHOLE = 5
-"""So many outputs are shown with all tuples that are kept."""
+"""Up to this many outputs are shown with all kept tuples."""
 FEW_ROWS = 3
-"""Tuples of each where there are more outputs."""
+"""How many tuples of each are shown if there are more outputs."""
 
 
 def summary_text(summary: Mapping[str, Any], verbose: bool = False, network: Network | None = None) -> str:
-    """Return the summary for people: about a screen, whatever the size of the network, unless it is `verbose`.
+    """Format the summary for people: about a screen, whatever the size of the network, unless it is `verbose`.
 
-    With the `network` it also says which slack was too small. Of many outputs those are shown that are worst off; of
-    many boxes and streaming queries those that took longest, boxes with dead letters before the others.
+    With the `network` it also names boxes with too little slack. If there are many, it shows the outputs with the
+    lowest worth, and the boxes and streaming queries that took longest; boxes with dead letters come first.
     """
     outputs, boxes, units = summary["outputs"], summary["boxes"], summary.get("units") or {}
     some, left = _foremost(outputs, None if verbose else OUTPUTS, _worst_off)
@@ -72,14 +72,14 @@ def summary_text(summary: Mapping[str, Any], verbose: bool = False, network: Net
 
 
 def _foremost(rows: Mapping[str, Any], limit: int | None, key: Callable[[Any], Any]) -> tuple[Mapping[str, Any], int]:
-    """Return the rows that a table shows, and how many it leaves out: all as they stand, or the first by a key."""
+    """Return the rows to show, and the number left out: all, in their order, or the first by `key`."""
     if limit is None or len(rows) <= limit + _FEW:
         return rows, 0
     return dict(sorted(rows.items(), key=lambda row: key(row[1]))[:limit]), len(rows) - limit
 
 
 def _worst_off(output: Mapping[str, Any]) -> tuple[float, float]:
-    """Order outputs by what their results are worth, then by latency; one that delivers nothing comes first."""
+    """Return the key that sorts outputs by worth, then by descending latency; one without a worth comes first."""
     worth, late = output["worth"], output["latency"]["p99"]
     return (-1.0 if worth is None else worth), -(late or 0.0)
 
@@ -98,7 +98,7 @@ def _latency(key: str) -> Callable[[Any], str]:
 
 
 Columns = Mapping[str, Callable[[Any], str]]
-"""By title what a column says of a row."""
+"""By title: a function from a row to the text of the cell."""
 _OUTPUT: Columns = {
     "tuples": _count("tuples"),
     "latency mean": _latency("mean"),
@@ -111,7 +111,7 @@ _LOSSY: Columns = {
     "kept": lambda output: share_text(output["kept"], 1.0),
     "worth": lambda output: ratio_text(output["worth"]),
 }
-"""Columns only of runs that shed load."""
+"""Columns for runs that shed load."""
 _BOX: Columns = {
     "calls": _count("calls"),
     "in": _count("tuples_in"),
@@ -136,9 +136,9 @@ def _table(kind: str, rows: Mapping[str, Any], columns: Columns) -> str:
 
 
 def slacks(network: Network) -> dict[str, str]:
-    """Return by box that has an order what slack it allows, as text: ``0``, or ``0 and 400`` for two inputs.
+    """Return by box with an order the allowed slack as text: ``0``, or ``0 and 400`` for two inputs.
 
-    A timeout, which makes tuples late as well, stands beside it.
+    A timeout, which can also make tuples late, is added.
     """
     found = {}
     for box in network.boxes:
@@ -150,7 +150,7 @@ def slacks(network: Network) -> dict[str, str]:
 
 
 def _late(boxes: Mapping[str, Any], allowed: Mapping[str, str]) -> list[str]:
-    """Return a line about tuples that came too late, if any did."""
+    """Return a line about tuples that came too late, if there are any."""
     late = {name: box["ignored"] for name, box in boxes.items() if box["ignored"]}
     if not late:
         return []
@@ -167,7 +167,7 @@ def _late(boxes: Mapping[str, Any], allowed: Mapping[str, str]) -> list[str]:
 def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
     seconds = summary["seconds"]
     before = summary.get("tuples_before", 0)
-    earlier = f" ({count_text(before)} of them before it went on)" if before else ""
+    earlier = f" ({count_text(before)} of them before it continued)" if before else ""
     on = f" on {summary['master']}" if summary.get("master") else ""
     together = f" ({summary['workers']} workers are {summary['workers']}00 %)" if summary["workers"] > 1 else ""
     spent = ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items())
@@ -193,8 +193,8 @@ def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
     state = summary.get("state")
     if state and state["can_continue"]:
         lines.append(
-            f"stopped: '{state['path']}' keeps everything up to here; the same command again, with --state "
-            f"{state['path']}, goes on from there"
+            f"stopped: '{state['path']}' holds everything up to this point; the same command, with --state "
+            f"{state['path']}, continues from there"
         )
     elif summary["interrupted"]:
         lines.append("interrupted: the inputs were cut off; everything that had arrived was processed and delivered")
@@ -202,18 +202,18 @@ def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
 
 
 def to_json(summary: Mapping[str, Any]) -> str:
-    """Return the summary as JSON; numbers that JSON does not have become null."""
+    """Format the summary as JSON; numbers that JSON cannot represent become null."""
     return json.dumps(_plain(summary), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check_summary_path(path: Path) -> None:
-    """Raise an OutputError now, not after a long run, if the summary cannot be written there."""
+    """Raise an OutputError before a long run if the summary cannot be written."""
     if str(path) != "-":
         check_writable(path, "summary", "summary.json")
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
-    """Write the summary as JSON; the file appears when it is whole. ``-`` is standard output."""
+    """Write the summary as JSON; the file appears when it is complete. ``-`` is standard output."""
     text = to_json(summary)
     if str(path) == "-":
         emit(text)
@@ -234,11 +234,11 @@ def _plain(value: Any) -> Any:
     return _plain(value.item()) if hasattr(value, "item") else str(value)
 
 
-# Overloads, dropped tuples and changes of policies
+# Overloads, dropped tuples and policy changes
 
 
 def steering_text(summary: Mapping[str, Any]) -> str:
-    """Return it as lines; nothing where nothing happened."""
+    """Format the section on these as lines; empty if nothing happened."""
     lines = [*_overload(summary), *_shedding(summary), *_adaptive(summary)]
     return "".join(printable(line) + "\n" for line in lines)
 
@@ -252,7 +252,7 @@ def _overload(summary: Mapping[str, Any]) -> list[str]:
     lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
     lines += _change_lines([{**change, "change": "", "subject": ""} for change in begun])
     if summary["shedding"]["strategy"] is None and not summary["shedding"]["dropped"]:
-        lines.append("  nothing was dropped: --shed on lets outputs give way by their loss graphs")
+        lines.append("  nothing was dropped: --shed on drops tuples according to the outputs' loss graphs")
     elif not summary["shedding"]["dropped"] and summary["shedding"].get("held"):
         lines.append(f"  nothing was dropped: {summary['shedding']['held']['reason']}")
     return lines
@@ -284,7 +284,7 @@ def _adaptive(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _change_lines(changes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the first changes and the last; those of one moment with one reason are one line."""
+    """Format the first and last changes; those with the same time and reason share a line."""
     groups = together(
         [Told(change["moment"], "", change["subject"], change["change"], change["reason"]) for change in changes]
     )
@@ -292,12 +292,12 @@ def _change_lines(changes: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"  at {seconds_text(group[0].moment)}  {told(group)}" for group in shown]
     hidden = len(changes) - sum(map(len, shown))
     if hidden:
-        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'change')} more, which --summary has")
+        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'more change')}, all listed by --summary")
     return lines
 
 
 class Told(NamedTuple):
-    """A change as it is told: when (a number, or what is sorted by), what kind, of what, what, and why."""
+    """A change to report; `moment` is a number, or another value to sort by."""
 
     moment: Any
     kind: str
@@ -307,10 +307,10 @@ class Told(NamedTuple):
 
 
 def together(changes: Iterable[Told], across: bool = False) -> list[list[Told]]:
-    """Return the changes that belong together, in the order of their first ones.
+    """Group changes that belong together, ordered by the first of each group.
 
-    Those of one kind with one reason at one moment do: a look at a run may change thirty outputs. With `across`,
-    those at other moments do, too.
+    Those of the same kind, reason and moment do: one reading of the monitor may change thirty outputs. With `across`,
+    the moment may differ.
     """
     groups: dict[tuple[Any, ...], list[Told]] = {}
     for change in changes:
@@ -320,7 +320,7 @@ def together(changes: Iterable[Told], across: bool = False) -> list[list[Told]]:
 
 
 def told(group: Sequence[Told]) -> str:
-    """Return who was changed, how and why, in one line; more than one change begins with how many there are."""
+    """Format a group of changes as one line: what changed, how and why; preceded by their number if more than one."""
     first = group[0]
     if len(group) == 1:
         return _joined(first.subject, first.what, first.reason)
@@ -346,14 +346,14 @@ class Preview:
     """A sink that keeps the first tuples as text and counts the rest."""
 
     def __init__(self, name: str, schema: Schema) -> None:
-        """Keep tuples of an output."""
+        """Keep tuples of the named output."""
         self._name = name
         self._schema = schema
         self._rows: list[tuple[str, ...]] = []
         self.count = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Keep what is still wanted; nothing of the batch itself stays in memory."""
+        """Keep the rows still needed as text; the batch itself is not kept."""
         wanted = PREVIEW_ROWS - len(self._rows)
         self.count += batch.num_rows
         if wanted > 0:
@@ -361,13 +361,13 @@ class Preview:
             self._rows += [tuple(row) for row in zip(*columns, strict=True)]
 
     def close(self) -> None:
-        """Do nothing: it is complete at any time."""
+        """Do nothing: there is nothing to complete."""
 
     def abort(self) -> None:
-        """Do nothing: nothing was written anywhere."""
+        """Do nothing: nothing was written."""
 
     def text(self, rows: int = PREVIEW_ROWS) -> str:
-        """Return the table of so many tuples with a title, and how many tuples it leaves out."""
+        """Format the first tuples as a table with a title, and say how many more there are."""
         title = f"output '{self._name}': {plural(self.count, 'tuple')}\n"
         if not self._rows:
             return title
@@ -380,9 +380,9 @@ class Preview:
 
 
 def previews_text(previews: Sequence[Preview], verbose: bool = False) -> str:
-    """Return the tables of all outputs; of more than a few only some tuples of the first ones that have any.
+    """Format the tables of all outputs; if there are many, only some tuples of the first outputs that have any.
 
-    With `verbose`, all are shown.
+    With `verbose`, all kept tuples are shown.
     """
     if verbose or len(previews) <= WHOLE:
         return "\n".join(preview.text() for preview in previews)

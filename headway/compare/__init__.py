@@ -1,1 +1,1 @@
-"""Which policy suits a network: simulate, or replay, it by several of them, and recommend one."""
+"""Comparing policies for a network: simulate or replay it with several of them, and recommend one."""

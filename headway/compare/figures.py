@@ -1,7 +1,7 @@
-"""What a comparison of policies is: figures from summaries, which of them is best, and why.
+"""Comparison of policies: figures from summaries, which policy is best, and why.
 
-The best policy is the one whose results are worth most. A difference of less than 1 % decides nothing: among those that
-are so near to the best, the lowest mean latency counts, then the least memory, then the least overhead.
+The best policy is the one whose results are worth most. A difference of less than 1 % does not count: among policies
+that close to the best, the lowest mean latency decides, then the least memory, then the least overhead.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _TIES = (
     ("overhead", "the least overhead", "overheads"),
 )
 OVERHEADS = ("scheduler", "storage", "sources", "preemption")
-"""Of the time that a summary tells: what is no box's own work."""
+"""The parts of a summary's time that are not work of boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How a policy did in a run."""
+    """The figures of one run by a policy."""
 
     policy: str
     utility: float | None
-    """The mean of what outputs were worth, by latency and loss, 0 for one without results; None without any graph."""
+    """The mean worth of the outputs, by latency and loss, 0 for one without results; None without any graph."""
     worst: float | None
-    """The same of the output that is worst off."""
+    """The lowest worth of an output."""
     worst_output: str
     latency: float | None
     """The mean over all results, in seconds."""
     p99: float | None
-    """The 99 % quantile of the output where it is highest, in seconds."""
+    """The highest 99 % quantile of an output, in seconds."""
     queued: float | None
     """Bytes in queues, mean over time."""
     peak: float
@@ -45,11 +45,11 @@ class Figures:
     throughput: float
     """Results per second."""
     overhead: float
-    """Which share of the processors' time scheduling, queues and taking tuples in need; never above 1."""
+    """The share of the processors' time for `OVERHEADS`; never above 1."""
     results: int
 
     def row(self, how: str) -> dict[str, float | int | str]:
-        """Return the figures as a row of a table, with empty cells for what there is not."""
+        """Return the figures as a row of a table, with empty cells for missing values."""
         told = {
             "run": how,
             "policy": self.policy,
@@ -68,16 +68,16 @@ class Figures:
 
 
 class Advice(NamedTuple):
-    """Which policy to take, and why, in a sentence."""
+    """The recommended policy, and the reason as a sentence."""
 
     policy: str
     reason: str
 
 
 def figures(policy: str, summary: Mapping[str, Any], graded: bool) -> Figures:
-    """Return what a summary says of a run; `graded` tells whether any output has a graph that says what is wanted."""
+    """Return the figures of a run from its summary; `graded` says whether any output has a QoS graph."""
     outputs: Mapping[str, Any] = {name: one for name, one in summary["outputs"].items() if one["tuples"]}
-    # An output that delivers nothing counts as nothing in the mean, whether anything was dropped or not.
+    # An output without results counts as 0 in the mean, whether anything was dropped or not.
     told = {name: one.get("worth") for name, one in summary["outputs"].items()} if graded else {}
     worths = {name: float(worth) for name, worth in told.items() if worth is not None}
     worst = min(worths, key=lambda name: worths[name], default="")
@@ -98,16 +98,16 @@ def figures(policy: str, summary: Mapping[str, Any], graded: bool) -> Figures:
 
 
 def mean_over_outputs(summary: Mapping[str, Any], key: str) -> float:
-    """Return a figure as the mean over all delivered tuples: `utility`, or one of `latency` (mean, p50, p99)."""
+    """Return the mean of a figure over all delivered tuples: `utility`, or one of `latency` (mean, p50, p99)."""
     outputs = [one for one in summary["outputs"].values() if one["tuples"]]
     values = [one["tuples"] * (one["utility"] if key == "utility" else one["latency"][key]) for one in outputs]
     return float(sum(values) / sum(one["tuples"] for one in outputs))
 
 
 def overhead(summary: Mapping[str, Any]) -> float:
-    """Return for which share of the processors' time the engine was at work, but no box: at most 1.
+    """Return the share of the processors' time that the engine spent on `OVERHEADS`: at most 1.
 
-    Beside the workers there is the thread that plans: where more was spent than they had, that is the whole.
+    The scheduler thread runs besides the workers: if more time was spent than the workers had, the share is of that.
     """
     spent: Mapping[str, float] = summary["time"]
     whole = float(summary["seconds"]) * float(summary["workers"])
@@ -117,7 +117,7 @@ def overhead(summary: Mapping[str, Any]) -> float:
 
 
 def advise(compared: Sequence[Figures]) -> Advice:
-    """Return the policy to take among at least one; one without results is only taken if there is no other."""
+    """Return the policy to recommend among at least one; one without results only if there is no other."""
     left = [one for one in compared if one.results] or list(compared)
     if len(left) == 1:
         return Advice(left[0].policy, "it is the only one" + (" with results" if len(compared) > 1 else ""))
@@ -150,9 +150,9 @@ def advise(compared: Sequence[Figures]) -> Advice:
 
 
 def margin(compared: Sequence[Figures], policy: str) -> float:
-    """Return how much better a policy is than the next best, as a ratio above 1, in what decides between them.
+    """Return how much better a policy is than the next best, as the ratio of the figures that decide between them.
 
-    That is the utility, if not all are near each other, and else the mean latency.
+    These are the utilities, or the mean latencies if the utilities are within `NEAR` of each other.
     """
     one = next(one for one in compared if one.policy == policy)
     others = [other for other in compared if other is not one]
@@ -168,9 +168,10 @@ def margin(compared: Sequence[Figures], policy: str) -> float:
 
 
 def parse_policies(text: str, real: bool) -> tuple[str, ...]:
-    """Return the schedules of a list such as ``qos/superbox,chain/box``; raises a PolicyError that lists the choices.
+    """Parse a list of schedules such as ``qos/superbox,chain/box``; raises a PolicyError that lists the choices.
 
-    Weights of a policy are joined by commas, too: ``weighted-round-robin:a=3,b=1/box,fifo`` are two schedules.
+    Weights of a policy contain commas, too: ``weighted-round-robin:a=3,b=1/box,fifo`` is a list of two schedules.
+    `real` allows `threads`, which only real runs support.
     """
     found: list[str] = []
     for part in (one.strip() for one in text.split(",")):

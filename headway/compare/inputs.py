@@ -1,7 +1,7 @@
-"""Inputs that are read once and let in by many runs alike: what is compared must see the same tuples.
+"""Inputs that are read once and used by many runs: compared runs must get the same tuples.
 
-They are held in memory, so that real runs do not spend their time on files and generators, and standard input can be
-read once and compared many times.
+They are held in memory, so that real runs do not spend time on files and generators, and standard input, which can be
+read only once, can be used several times.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from headway.engines.runs import RunSettings
 from headway.scheduling.schedule import Schedule
 
 MOST = 2_000_000
-"""Tuples of a source that are held at most."""
+"""The most tuples of a source that are held."""
 FEW = 100_000
-"""Tuples of a source without moments in the busiest part of all inputs."""
+"""The tuples of a source that is not timed in the busiest part of all inputs."""
 PORTION = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """The tuples of a source, and when they are due (ns); None where they come as fast as they are asked for."""
+    """The tuples of a source; if it is timed, with the moments at which they are due (ns)."""
 
     chunks: tuple[Chunk, ...]
     timed: bool
@@ -38,19 +38,19 @@ class Held:
 
     @property
     def tuples(self) -> int:
-        """How many there are."""
+        """The number of tuples."""
         return sum(len(chunk) for chunk in self.chunks)
 
     def reader(self) -> HeldReader:
-        """Return a reader of all of them."""
+        """Return a reader of all tuples."""
         return HeldReader(self.chunks, self.timed)
 
     def at_once(self) -> HeldReader:
-        """Return a reader of all of them as fast as they are asked for, whenever they are due."""
+        """Return a reader of all tuples that is not timed."""
         return HeldReader([Chunk(chunk.batch) for chunk in self.chunks], False)
 
     def first(self, most: int) -> Held:
-        """Return the first tuples, at most so many."""
+        """Return the first tuples, at most `most`."""
         kept: list[Chunk] = []
         for chunk in self.chunks:
             if most > 0:
@@ -59,9 +59,9 @@ class Held:
         return Held(tuple(kept), self.timed, self.cut or most < 0)
 
     def between(self, begin: int, end: int) -> Held:
-        """Return the tuples that are due from one moment to before another (ns), counted from the first of the two.
+        """Return the tuples that are due from `begin` to before `end` (ns), with moments relative to `begin`.
 
-        Of tuples that are not timed all are returned.
+        If the source is not timed, all are returned.
         """
         if not self.timed:
             return self
@@ -75,13 +75,13 @@ class Held:
 
 
 class HeldReader:
-    """Reads what is held; closing it lets go of nothing."""
+    """Reads held tuples. Closing it frees nothing."""
 
     finite = True
     live = False
 
     def __init__(self, chunks: Iterable[Chunk], timed: bool) -> None:
-        """Begin with the first tuple."""
+        """Start at the first tuple."""
         self.timed = timed
         self._chunks = list(reversed(list(chunks)))
 
@@ -97,7 +97,7 @@ class HeldReader:
         return Chunk(chunk.batch.slice(0, limit), None if due is None else due[:limit])
 
     def malformed(self) -> list[Malformed]:
-        """Return nothing: malformed rows were left out when it was read."""
+        """Return nothing: malformed rows were left out when the source was read."""
         return []
 
     def close(self) -> None:
@@ -111,9 +111,9 @@ def hold(
     seconds: float,
     most: int = MOST,
 ) -> dict[str, Held]:
-    """Read all sources: of timed ones what is due within so many seconds, of all at most so many tuples.
+    """Read all sources: of timed ones the tuples due within `seconds`, of each at most `most` tuples.
 
-    A live source is waited for until it ends. Raises an InputError for what cannot be opened.
+    Blocks until live sources end or have delivered `most` tuples. Raises an InputError if a source cannot be opened.
     """
     held = {}
     with contextlib.ExitStack() as stack:
@@ -139,7 +139,7 @@ def hold(
 
 
 def busiest(held: Mapping[str, Held], seconds: float) -> dict[str, Held]:
-    """Return the part of all inputs, of so many seconds at most, in which most tuples are due; of others the first."""
+    """Return the part of all timed inputs, at most `seconds` long, with the most tuples; of others the first `FEW`."""
     held = {name: one if one.timed else one.first(FEW) for name, one in held.items()}
     due = [chunk.due for one in held.values() if one.timed for chunk in one.chunks if chunk.due is not None]
     moments = np.sort(np.concatenate([np.zeros(0, np.int64), *due]))
@@ -152,14 +152,14 @@ def busiest(held: Mapping[str, Held], seconds: float) -> dict[str, Held]:
 
 
 def _due(chunk: Chunk, end: int) -> Chunk:
-    """Return what is due before a moment; a chunk that is so as a whole is returned itself."""
+    """Return the part of a chunk that is due before a moment; the same object if that is all of it."""
     assert chunk.due is not None
     count = int(np.searchsorted(chunk.due, end, side="left"))
     return chunk if count == len(chunk) else Chunk(chunk.batch.slice(0, count), chunk.due[:count])
 
 
 def _joined(chunks: list[Chunk], timed: bool) -> tuple[Chunk, ...]:
-    """Return few large chunks: a source that handed over one row at a time should not cost that again in each run."""
+    """Return the tuples as few large chunks, so that runs do not pay for a source that returned single rows."""
     if not chunks:
         return ()
     batches = pa.Table.from_batches([chunk.batch for chunk in chunks]).combine_chunks().to_batches(PORTION)

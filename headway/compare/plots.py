@@ -1,9 +1,8 @@
-"""Plots that can be read in print, and the plot of a comparison: a row for each policy, a panel for each figure.
+"""Plots for print, and the plot of a comparison: a row for each policy, a panel for each figure.
 
-Colours are for the colour-blind. A dot says where a value lies, a bar how much of something there is, from 0 on: so
-dots, each with its value beside it, may stand on a logarithmic axis, and policies that differ by orders of magnitude
-can be read side by side. Matplotlib is imported when something is drawn, not before: it is slow to load, and most
-commands draw nothing.
+Colours are safe for colour-blind readers. Values are dots instead of bars, because bars must start at 0: so axes can be
+logarithmic, and policies that differ by orders of magnitude can be compared; each dot has its value beside it.
+Matplotlib is imported only when something is drawn: it is slow to load, and most commands draw nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#8C564B")
-"""Okabe and Ito's palette, told apart by nearly everybody, and in greys."""
+"""Based on Okabe and Ito's palette, distinguishable for nearly everyone, and in greyscale."""
 STYLE: Any = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
@@ -41,20 +40,20 @@ STYLE: Any = {
     "savefig.dpi": 150,
 }
 WIDTH, ROW, FRAME = 14.0, 0.36, 1.9
-"""Inches: of the whole plot, of a row, and of what is above and below."""
+"""Inches: the width of the plot, the height of a row, and the height of the space above and below the rows."""
 _SPREAD = 30
-"""If the largest value is so many times the smallest, an axis is logarithmic."""
+"""The ratio of the largest to the smallest value above which an axis is logarithmic."""
 _EMPTY = 1e-9
 _DOTS, _VALUE, _MARK = 0.55, 0.75, 0.99
-"""Where, as a share of a panel's width, the dots end, and the two columns of values end."""
+"""Where the dots and the two columns of values end, as shares of a panel's width."""
 _SHAPES = "os"
-"""Of dots, by group: predicted, measured."""
+"""The shapes of dots by group: predicted, measured."""
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty figure in our style, which needs no display."""
+    """Return an empty figure in our style; needs no display."""
     need_extra("plots", "a plot")
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # nobody needs to hear where it keeps its fonts
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its messages about its font cache are noise
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -63,7 +62,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
-    """Write `stem`.png and `stem`.svg, each at once as a whole; return their paths."""
+    """Write `stem`.png and `stem`.svg, each atomically; return their paths."""
     written = []
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         path = stem.with_name(f"{stem.name}.{kind}")
@@ -74,7 +73,7 @@ def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
 
 
 class Panel(NamedTuple):
-    """One of the figures: its title, its unit with a factor, and the name of a second one that is drawn as a mark."""
+    """The layout of a figure: title, unit with its factor, and the name of a second figure that is drawn as a mark."""
 
     title: str
     unit: str
@@ -84,7 +83,7 @@ class Panel(NamedTuple):
     mark_label: str = ""
     logarithmic: bool = False
     most: float | None = None
-    """What values cannot exceed, if there is such a thing."""
+    """The upper bound of values, if there is one."""
 
 
 PANELS = (
@@ -97,7 +96,7 @@ PANELS = (
 
 
 class _Row(NamedTuple):
-    """A policy's values in a panel, and where they are drawn."""
+    """A policy's values in a panel, and their position."""
 
     group: int
     place: float
@@ -111,7 +110,7 @@ def size(policies: int, groups: int) -> tuple[float, float]:
 
 
 def draw(figure: Figure, groups: Sequence[tuple[str, Sequence[Figures]]], chosen: str, title: str) -> None:
-    """Draw groups of figures (predicted, measured) under a title; the chosen policy is marked by an arrow."""
+    """Draw groups of figures (predicted, measured) with a title; an arrow marks the chosen policy."""
     policies = list(dict.fromkeys(one.policy for _, some in groups for one in some))
     graded = any(one.utility is not None for _, some in groups for one in some)
     shown = [panel for panel in PANELS if graded or panel.name != "utility"]
@@ -146,7 +145,7 @@ def _rows(panel: Panel, groups: Sequence[tuple[str, Sequence[Figures]]], policie
 
 def _panel(axes: Axes, panel: Panel, rows: Sequence[_Row], groups: int) -> None:
     _scale(axes, panel, [one for row in rows for one in (row.value, row.mark) if math.isfinite(one)])
-    for at in range(groups):  # before all other lines: the legend takes them
+    for at in range(groups):  # before all other lines: the legend uses the first ones
         own = [row for row in rows if row.group == at]
         values, places = [_inside(axes, row.value) for row in own], [row.place for row in own]
         axes.plot(values, places, _SHAPES[at % 2], color=COLOURS[at], markersize=6, clip_on=False, zorder=4)
@@ -168,7 +167,7 @@ def _panel(axes: Axes, panel: Panel, rows: Sequence[_Row], groups: int) -> None:
 
 
 def _scale(axes: Axes, panel: Panel, seen: Sequence[float]) -> None:
-    """Let the axis end where the values' column begins: it goes on beyond what is to be seen, without ticks there."""
+    """Scale an axis so that the dots end where the columns of values begin; there are no ticks beyond."""
     positive = [value for value in seen if value > _EMPTY]
     if panel.logarithmic and positive and max(positive) > _SPREAD * min(positive):
         low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
@@ -186,7 +185,7 @@ def _scale(axes: Axes, panel: Panel, seen: Sequence[float]) -> None:
 
 
 def _inside(axes: Axes, value: float) -> float:
-    """Return where a value is drawn: 0 has no place on a logarithmic axis, and dots outside leave no room for axes."""
+    """Limit a value to the axis: a logarithmic one has no 0, and dots outside would shrink the axes."""
     low, high = axes.get_xlim()
     return min(max(value, low), high) if math.isfinite(value) else value
 

@@ -1,13 +1,13 @@
-"""Predict how a network would do by several policies on the engine `local`, from a short look at each of them.
+"""Predict a network's performance with several policies on the engine `local`, from short measurements of each.
 
-What is not known is measured first: the busiest second of the input by each policy, because plans have their price,
-and calls and rounds of the engine cost less the more often they come, with all they need in the processor's caches;
-and the same all at once, in long trains. Neighbouring boxes that are called as one cost less than one by one, so the
-latter is measured both ways if policies differ in that.
+Costs that are not given are measured first: in a run of the busiest second of the input by each policy, because plans
+have a cost, and calls and rounds of the engine are cheaper the more frequent they are, with warm processor caches; and
+in a dense run, with the same input all at once in long trains. Fused boxes cost less than separate ones, so the dense
+run is made both ways if policies differ in that.
 
-A call of a box costs something, and each of its tuples something more; which is which shows where trains differ in
-length. From the totals of both runs follow the two costs of each box; in the same way those of letting tuples in, per
-round of the engine and per tuple.
+A call of a box has a fixed cost, and a cost per tuple; runs with trains of different length show both. The totals of
+the two runs give the two costs of each box, and likewise those of letting tuples in, per round of the engine and per
+tuple.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from headway.runner import run
 from headway.scheduling.schedule import Schedule
 
 MEASURED = 1.0
-"""Seconds of the input, the busiest, for which each policy is measured at most: when it matters which one it is."""
+"""The most seconds of input for which each policy is measured: the busiest, when the choice of policy matters most."""
 LONG = 1000
-"""Tuples in the trains of the run in which all come at once."""
+"""Tuples per train in the dense run."""
 
 QUIET = 0.95
-"""For which share of the time in which it is at work a measured run should have a processor."""
+"""The share of its busy time for which a measured run should have a processor."""
 LOOKS = 3
-"""How often a short run is measured if others disturb it; the least disturbed counts."""
+"""How many times at most a short run is made if other processes disturb it; the least disturbed one counts."""
 
 PROCESSOR = "processor"
-"""Added to the summary of a real run: for which share of the time in which it was at work it had a processor."""
+"""A key added to summaries: the share of its busy time for which a real run had a processor; 1 if simulated."""
 
 Say = Callable[[str], None]
-"""Told what is going on, in a few words."""
+"""Called with short progress messages."""
 NAPS = 40
-"""How often it is measured how late this machine wakes up."""
+"""Number of measurements of how late this machine wakes up a thread."""
 _NAP = 0.001
 
 
 class Line(NamedTuple):
-    """What something costs: seconds each time, and seconds for each tuple of it."""
+    """A linear cost: seconds per call or round, and seconds per tuple."""
 
     each: float
     per_tuple: float
 
 
 class Total(NamedTuple):
-    """What it has cost in a run: seconds, for so many times and so many tuples."""
+    """A cost measured in a run: total seconds, and the numbers of calls or rounds and of tuples."""
 
     seconds: float
     times: int
@@ -62,13 +62,13 @@ class Total(NamedTuple):
 
 
 def fit(totals: Sequence[Total]) -> Line:
-    """Return the costs that explain two totals, neither below 0; if they cannot be told apart, all is per tuple."""
+    """Return the costs that explain two totals, neither below 0; if they cannot be separated, all is per tuple."""
     (one, times, tuples), (two, others, more) = totals
     apart = times * more - others * tuples
     seconds, many, count = one + two, times + others, tuples + more
     if not count:
         return Line(seconds / many if many else 0.0, 0.0)
-    # Trains of nearly the same length say nothing about the difference.
+    # Trains of nearly equal length cannot separate the two costs.
     if abs(apart) <= 0.05 * max(times * more, others * tuples):
         return Line(0.0, seconds / count)
     each, per_tuple = (one * more - two * tuples) / apart, (times * two - others * one) / apart
@@ -80,9 +80,9 @@ def fit(totals: Sequence[Total]) -> Line:
 
 
 def model_of_runs(network: Network, timed: Mapping[str, Any], dense: Mapping[str, Any], wake: float) -> Model:
-    """Return the model that the summaries of both runs tell; universal boxes cost what they say, and what comes on top.
+    """Return the model from the summaries of both runs; universal boxes have their declared cost plus any excess.
 
-    `wake` is how late the machine wakes up, in seconds.
+    `wake` is how late the machine wakes up a thread, in seconds.
     """
     both = (timed, dense)
     costs: dict[str, Cost] = {}
@@ -94,12 +94,12 @@ def model_of_runs(network: Network, timed: Mapping[str, Any], dense: Mapping[str
         beyond = [max(0.0, one["seconds"] - known * one["tuples_in"]) for one in lines]
         line = fit([Total(more, one["calls"], one["tuples_in"]) for more, one in zip(beyond, lines, strict=True)])
         calls[box.name] = line.each
-        if said is None or isinstance(said, Constant):  # what is drawn for each tuple stays as it is
+        if said is None or isinstance(said, Constant):  # a declared cost that is random per tuple stays as it is
             costs[box.name] = Constant(known + line.per_tuple)
     intake = fit([Total(one["time"]["sources"], one["plans"], one["tuples_in"]) for one in both])
-    # What no part of the engine counts is the loop itself.
+    # Time that no part of the engine accounts for is the loop itself.
     rest = max(0.0, timed["seconds"] - timed["idle"] - sum(timed["time"].values())) / max(1, timed["plans"])
-    # Queues and plans are the policy's own; how they do with long trains says nothing about them.
+    # The costs of queues and plans depend on the policy: the dense run, by another policy, says nothing about them.
     spent, plans, box_calls = timed["time"], max(1, timed["plans"]), max(1, timed["box_calls"])
     overheads = Overheads(
         scheduler=spent["scheduler"] / plans,
@@ -112,7 +112,7 @@ def model_of_runs(network: Network, timed: Mapping[str, Any], dense: Mapping[str
 
 
 def lateness(naps: int = NAPS) -> float:
-    """Return how many seconds later than asked for a thread wakes up here, on average."""
+    """Return the mean delay, in seconds, with which a thread wakes up on this machine."""
     event, late = threading.Event(), 0
     for _ in range(naps):
         begun = stopwatch()
@@ -123,16 +123,16 @@ def lateness(naps: int = NAPS) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is the same in all runs that are compared: a network, its input, and its tables."""
+    """What all compared runs share: a network, its input, and its tables."""
 
     network: Network
     held: Mapping[str, Held]
     tables: Mapping[str, Any] | None = None
 
     def run(self, engine: str, policy: str, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """Run the network by a policy, with results that go nowhere, and return the summary, and `PROCESSOR` with it.
+        """Run the network by a policy, discard the results, and return the summary with the key `PROCESSOR` added.
 
-        Raises KeyboardInterrupt if somebody pressed Ctrl-C: half a run compares with nothing.
+        Blocks until the run ends. Raises KeyboardInterrupt after Ctrl-C: a partial run cannot be compared.
         """
         before = processor()
         with at_once():
@@ -154,30 +154,31 @@ class Setting:
         return {**summary, PROCESSOR: min(1.0, had / busy) if engine == LOCAL and busy > 0 else 1.0}
 
     def busiest(self, seconds: float) -> Setting:
-        """Return the same with the busiest part of the input only."""
+        """Return a setting with only the busiest part of the input, at most `seconds` long."""
         return replace(self, held=busiest(self.held, seconds))
 
 
 def had_processor(summary: Mapping[str, Any]) -> float:
-    """Return for which share of the time in which a run was at work it had a processor."""
+    """Return the share of its busy time for which a run had a processor."""
     return float(summary[PROCESSOR])
 
 
 def fused(policy: str) -> bool:
-    """Return whether a schedule lets neighbouring boxes be called as one, which changes what they cost."""
+    """Return whether a schedule allows fusion of neighbouring boxes, which changes their costs."""
     schedule = Schedule.parse(policy)
     return schedule.unit == "superbox" and schedule.traversal == "mc"
 
 
 class Predictor:
-    """Simulates a setting by one policy after the other.
+    """Predicts a setting's summary for one policy at a time.
 
-    With a `model`, its costs count and nothing is measured, so that predictions repeat themselves exactly. If the
-    boxes cannot be run for real (`virtual`), as those of a recording, plans are timed while a little is simulated.
+    With a `model`, its costs are used and nothing is measured, so that predictions are exactly reproducible. If the
+    boxes cannot be run for real (`virtual`), such as those of a recording, only planning is timed, in a short
+    simulation.
     """
 
     def __init__(self, setting: Setting, say: Say, model: Model | None = None, virtual: bool = False) -> None:
-        """Prepare; nothing is run before somebody asks."""
+        """Prepare; nothing is run yet."""
         self._setting = setting
         self._say = say
         self._given = None if model is None else replace(model, like=LOCAL)
@@ -185,7 +186,7 @@ class Predictor:
         self._at_once: dict[bool, dict[str, Any]] = {}
         self._late: float | None = None
         self.processor = 1.0
-        """The least share of the time for which a measured run had a processor."""
+        """The smallest share of its busy time for which any measured run had a processor."""
 
     def predict(self, policy: str) -> dict[str, Any]:
         """Return the summary of a simulated run by a policy."""
@@ -194,7 +195,7 @@ class Predictor:
         return self._setting.run("sim", policy, model=model)
 
     def model(self, policy: str) -> Model:
-        """Return what is known of the costs by this policy; measures them if need be."""
+        """Return the cost model for a policy; runs the measurements that it needs."""
         short = self._setting.busiest(MEASURED)
         if self._given is not None:
             return self._with_planning(short, policy) if self._virtual else self._given
@@ -205,7 +206,7 @@ class Predictor:
         return model_of_runs(self._setting.network, self._real(short, policy), at_once, self._late)
 
     def _real(self, short: Setting, policy: str, at_once: bool = False) -> dict[str, Any]:
-        """Return the summary of a short real run, of the least disturbed of some if others want the processor too."""
+        """Return the summary of a short real run; repeated if disturbed by other processes (see `LOOKS`)."""
         best: dict[str, Any] = {PROCESSOR: -1.0}
         for _ in range(LOOKS):
             inputs = {name: held.at_once() for name, held in short.held.items()} if at_once else None
@@ -216,7 +217,7 @@ class Predictor:
         return best
 
     def _all_at_once(self, short: Setting, as_one: bool) -> dict[str, Any]:
-        """Return the summary of a real run in which trains are long; one is enough for all policies that are alike."""
+        """Return the summary of the dense run, made once for all policies with fusion, and once for those without."""
         if as_one not in self._at_once:
             unit = "superbox" if as_one else "box"
             self._say(f"measuring what boxes cost, for real: all at once, by {unit}")
@@ -224,7 +225,7 @@ class Predictor:
         return self._at_once[as_one]
 
     def _with_planning(self, short: Setting, policy: str) -> Model:
-        """Return the given model with what plans of this policy cost while a little is simulated."""
+        """Return the given model with the cost of this policy's plans, timed in a short simulation."""
         assert self._given is not None
         self._say(f"timing plans of {policy}")
         summary = short.run("sim", policy, model=self._given)

@@ -1,8 +1,8 @@
-"""A recorded run as a network that can be run again in virtual time, without its data.
+"""Turns a recorded run into a network that can be run again in virtual time, without its data.
 
-Sources deliver as many tuples in each millisecond as were recorded. Every box is a universal one with the cost and the
-selectivity that the recording shows; one with several outputs becomes a box for each of them, which share its cost.
-What the data decided is gone: windows let tuples through one by one, and value graphs have no values to look at.
+Sources deliver as many tuples in each millisecond as were recorded. Every box becomes a universal box with the recorded
+cost and selectivity; one with several outputs becomes one box per output, which share its cost. Behaviour that depends
+on data is lost: windows pass tuples one by one, and value graphs have no values to evaluate.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from headway.structure import Structure, check_structure, owner
 
 FIELD = "a"
 PHASES = 20_000
-"""How many spans of arrivals a source has at most; a longer recording is read in steps of more than a millisecond."""
+"""The most spans of arrivals per source; a longer recording is read in steps of more than a millisecond."""
 KEPT = ("train", "wait", "plan", "remember", "half_life", "shed")
-"""Of the recorded network's schedule: what counts whatever the policy."""
+"""The keys of the recorded network's schedule that apply to any policy."""
 _AGAIN = "record it again with 'headway run FILE --engine local --trace TRACE.json'"
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recording, ready to be compared by several policies."""
+    """A recording, ready to be run by several policies."""
 
     network: Network
     model: Model
     seconds: float
-    """How long what was recorded went on arriving."""
+    """The seconds over which the recorded tuples arrived."""
     notes: tuple[str, ...]
-    """What the recording does not tell, in sentences."""
+    """The limitations of the recording, for people."""
 
 
 def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
-    """Return the network and the costs that a trace tells; raises an InputError if it does not tell enough."""
+    """Return the network and the costs from a trace; raises an InputError if it does not hold what is needed."""
     if trace.description is None or not trace.arrivals or not trace.flows:
         raise InputError(
             f"{path}: does not hold the network and its arrivals (an older version or Spark recorded it): {_AGAIN}"
@@ -93,8 +93,8 @@ def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
 def phases(arrivals: Sequence[tuple[int, int]], most: int = PHASES) -> list[list[float]]:
     """Return pairs of milliseconds and tuples as phases of a generator: spans in seconds, and tuples per second.
 
-    Each span brings exactly its tuples. Milliseconds with the same number of tuples, and those between, become one
-    span; if there are more spans than `most`, some milliseconds are taken together.
+    Each span yields exactly its tuples. Consecutive milliseconds with the same number of tuples become one span, also
+    those without any; if there are more spans than `most`, milliseconds are grouped.
     """
     step = 1
     while True:
@@ -105,7 +105,7 @@ def phases(arrivals: Sequence[tuple[int, int]], most: int = PHASES) -> list[list
 
 
 def _spans(arrivals: Sequence[tuple[int, int]], step: int) -> list[tuple[int, int]]:
-    """Return pairs: how many steps of so many milliseconds in a row, and the tuples in each of them."""
+    """Return pairs: a number of consecutive steps of `step` milliseconds, and the tuples in each of them."""
     totals: dict[int, int] = {}
     for moment, count in arrivals:
         totals[moment // step] = totals.get(moment // step, 0) + count
@@ -129,7 +129,7 @@ def _source(arrivals: Arrivals | Sequence[tuple[int, int]]) -> dict[str, Any]:
 
 
 def _ports(shape: Structure) -> dict[str, dict[str, str]]:
-    """Return by box its outputs that somebody uses, and the names of the universal boxes that stand for them."""
+    """Return by box its outputs that have consumers, and the name of the universal box for each."""
     taken = {box.name for box in shape.order} | {arc for arc in shape.arcs if "." not in arc}
     found: dict[str, dict[str, str]] = {}
     for box in shape.order:
@@ -152,7 +152,7 @@ def _renamed(arc: str, ports: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _incoming(shape: Structure, flows: Mapping[str, int]) -> dict[str, int]:
-    """Return by box the tuples that came to it."""
+    """Return by box the number of tuples that it received."""
     return {
         box.name: sum(flows.get(item, 0) for item in shape.inputs[box.name] if isinstance(item, str))
         for box in shape.order
@@ -160,7 +160,7 @@ def _incoming(shape: Structure, flows: Mapping[str, int]) -> dict[str, int]:
 
 
 def _lines(trace: Trace, incoming: Mapping[str, int]) -> dict[str, Line]:
-    """Return by box what its calls cost, as the straight line that fits them best."""
+    """Return by box the linear cost that fits its calls best."""
     seen: dict[str, list[tuple[float, float]]] = {}
     for step in trace.steps:
         for call in step.calls:
@@ -170,7 +170,7 @@ def _lines(trace: Trace, incoming: Mapping[str, int]) -> dict[str, Line]:
 
 
 def _shares(call: CallRecord, names: Sequence[str], incoming: Mapping[str, int]) -> list[tuple[str, float, float]]:
-    """Return what each box of a call had to do; boxes that were called as one share by the tuples they look at."""
+    """Return by box of a call its tuples and seconds; fused boxes share the time in proportion to their tuples."""
     seconds = (call.end - call.begin) / SECOND
     first = max(1, incoming[names[0]])
     tuples = [call.tuples_in * incoming[name] / first for name in names]
@@ -180,7 +180,7 @@ def _shares(call: CallRecord, names: Sequence[str], incoming: Mapping[str, int])
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> Line:
-    """Return the cost of a call and of a tuple that fit pairs of tuples and seconds best; neither is below 0."""
+    """Return the costs per call and per tuple that fit pairs of tuples and seconds best; neither is below 0."""
     tuples, seconds = np.array(points, np.float64).T
     if not tuples.any():
         return Line(float(seconds.mean()), 0.0)
@@ -192,7 +192,7 @@ def line_through(points: Sequence[tuple[float, float]]) -> Line:
 
 
 def _storage(trace: Trace) -> float:
-    """Return what a call costs beside the box itself: what steps took longer than their calls."""
+    """Return the seconds per call outside the boxes: the time of steps that is not in their calls."""
     calls = sum(len(step.calls) for step in trace.steps)
     within = sum(call.end - call.begin for step in trace.steps for call in step.calls)
     whole = sum(step.end - step.begin for step in trace.steps if step.calls)

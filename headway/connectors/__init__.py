@@ -1,6 +1,6 @@
 """Sources and sinks. Importing the package registers the connectors that come with Headway."""
 
-from headway.connectors import spark  # noqa: F401  (before memory, which takes any data frame as a whole)
+from headway.connectors import spark  # noqa: F401  (before memory, which would accept its data frames)
 
 # isort: split
 from headway.connectors import (  # noqa: F401  (they register themselves)

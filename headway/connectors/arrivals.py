@@ -23,27 +23,27 @@ _KINDS = ("constant", "poisson", "bursty")
 
 
 Arrivals = Callable[[Int64s, np.random.Generator], Int64s]
-"""(the numbers of tuples, a random stream) to the moments when they arrive, ascending; blocks are asked for in order.
+"""(tuple numbers, random stream) -> ascending arrival times in nanoseconds; called for blocks in ascending order.
 
-Phases end: they return fewer moments than numbers where the last tuple comes, and none after that.
+With phases the source ends: the last block yields fewer times than numbers, later blocks none.
 """
 
 
 def _constant(rate: float) -> Arrivals:
-    """Tuple i arrives at i/rate."""
+    """Let tuple i arrive at i/rate."""
     gap = SECOND / rate
     return lambda numbers, random: whole_moments(numbers * gap)
 
 
 def _poisson(rate: float) -> Arrivals:
-    """Gaps between tuples are independent and exponential, with a mean of 1/rate: `rate` is in tuples per second."""
+    """Draw independent, exponentially distributed gaps with mean 1/rate; `rate` is in tuples per second."""
     gap, last = SECOND / rate, 0
 
     def due(numbers: Int64s, random: np.random.Generator) -> Int64s:
         nonlocal last
-        gaps = whole_moments(random.standard_exponential(len(numbers)) * gap)  # whole ones, so their sum is exact
+        gaps = whole_moments(random.standard_exponential(len(numbers)) * gap)  # whole nanoseconds, so sums are exact
         moments: Int64s = np.cumsum(gaps) + last
-        moments[np.cumsum(gaps.astype(np.float64)) + last > LONGEST] = LONGEST  # the exact sum may have wrapped around
+        moments[np.cumsum(gaps.astype(np.float64)) + last > LONGEST] = LONGEST  # the integer sum may have overflowed
         last = int(moments[-1])
         return moments
 
@@ -51,7 +51,7 @@ def _poisson(rate: float) -> Arrivals:
 
 
 def _bursts(size: int, every: int, gap: float) -> Arrivals:
-    """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` nanoseconds apart."""
+    """Emit `size` tuples every `every` nanoseconds, `gap` nanoseconds apart within the burst."""
 
     def due(numbers: Int64s, random: np.random.Generator) -> Int64s:
         burst, place = np.divmod(numbers, size)
@@ -61,7 +61,7 @@ def _bursts(size: int, every: int, gap: float) -> Arrivals:
 
 
 def _on_off(rate: float, on: int, off: int) -> Arrivals:
-    """Evenly spaced tuples for `on` nanoseconds, then silence for `off`, and so on."""
+    """Alternate between evenly spaced tuples for `on` nanoseconds and silence for `off`."""
     gap = SECOND / rate
 
     def due(numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -72,7 +72,7 @@ def _on_off(rate: float, on: int, off: int) -> Arrivals:
 
 
 def _later(moments: Int64s, times: Int64s, span: int) -> Int64s:
-    """Return moments that are so many times a span later, at most LONGEST."""
+    """Return each moment plus its number of spans, capped at LONGEST."""
     due: Int64s = moments + times * span
     due[moments + times.astype(np.float64) * span > LONGEST] = LONGEST
     return due
@@ -80,22 +80,22 @@ def _later(moments: Int64s, times: Int64s, span: int) -> Int64s:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A span in nanoseconds in which tuples come at one rate, tuples per second; 0 is silence."""
+    """A span in nanoseconds with a constant rate in tuples per second; rate 0 is silence."""
 
     span: int
     rate: float
 
     @property
     def tuples(self) -> Fraction:
-        """How many tuples it brings: the decimal of the rate as it is written, so that 10 s at 0.1 are exactly one."""
+        """The number of tuples, exact for the rate as written in decimal: 10 s at 0.1 is exactly one."""
         return Fraction(repr(self.rate)) * self.span / SECOND
 
 
 def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
-    """Rates that change: with r(t) the rate and R(t) its integral from 0, the tuple at place x comes where R reaches x.
+    """Follow a changing rate r(t): with R(t) its integral from 0, the tuple at position x arrives where R reaches x.
 
-    Constant arrivals have their places at 0, 1, 2, ...; Poisson ones at those of a Poisson process with rate 1. Where R
-    stays at x for a while, as in silence, the tuple comes when the rate rises again. All come before the last phase
+    Constant arrivals are at positions 0, 1, 2, ...; Poisson arrivals at those of a Poisson process with rate 1. Where R
+    stays at x for a while, as in silence, the tuple arrives when the rate rises again. All arrive before the last phase
     ends.
     """
     places = list(accumulate([phase.tuples for phase in phases], initial=Fraction(0)))
@@ -104,9 +104,9 @@ def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
     gaps = np.array([min(SECOND / phase.rate, LONGEST) if phase.rate else 0.0 for phase in phases])
 
     def moments(phase: Int64s, offsets: npt.NDArray[np.float64]) -> Int64s:
-        """Return the moments of tuples in these phases, so many tuples after their starts."""
+        """Convert offsets, in tuples after the start of each phase, to moments."""
         due: Int64s = (ends - spans)[phase] + np.rint(offsets * gaps[phase]).astype(np.int64)
-        return np.minimum(due, ends[phase] - 1)  # what was rounded up stays in its phase
+        return np.minimum(due, ends[phase] - 1)  # rounding up must not move a tuple into the next phase
 
     bounds = [math.ceil(place) for place in places]
     firsts = np.array([min(bound, LONGEST) for bound in bounds], np.int64)
@@ -123,7 +123,7 @@ def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
         nonlocal last
         steps = random.standard_exponential(len(numbers))
         steps[:1] += last
-        found = np.cumsum(steps)  # adds one after the other, so a longer block begins like a shorter one
+        found = np.cumsum(steps)  # sums in order, so a longer block begins like a shorter one
         last = float(found[-1])
         found = found[found < starts[-1]]
         phase = np.searchsorted(starts, found, "right") - 1
@@ -133,9 +133,9 @@ def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
 
 
 def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
-    """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if tuples come as fast as they are asked for.
+    """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if it produces tuples on demand.
 
-    `rate` is that of the settings, or the one that the run wants instead.
+    `rate` is the rate from the settings, or the run's override.
     """
     burst = settings.get("burst")
     kind = settings.get("arrivals", "constant" if burst is None else "bursty")
@@ -161,7 +161,7 @@ def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str)
 
 
 def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
-    """Read a list such as [[10s, 500], [1m, 2000]]: spans and their rates; raises InputError that starts with `who`."""
+    """Parse a list such as [[10s, 500], [1m, 2000]]: spans and rates; an InputError starts with `who`."""
     form = "[span, tuples per second], such as [10s, 500]"
     if not isinstance(phases, list | tuple) or not phases:
         raise InputError(f"{who}: phases is a list of {form}, not {phases!r}")
@@ -205,7 +205,7 @@ def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
 
 
 def nanoseconds(value: object, who: str) -> int:
-    """Read a span of time above 0: a duration such as 5s, or a number of seconds."""
+    """Parse a positive time span: a duration such as 5s, or a number of seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         span = round(value * SECOND) if 0 < value < 2**32 else 0
     else:

@@ -1,4 +1,4 @@
-"""Cast Arrow data to a source's schema; a row with a value that the cast would change is malformed."""
+"""Cast Arrow data to a source's schema; a row with a value that the cast would alter is malformed."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _INTO: dict[str, tuple[str, ...]] = {
     "decimal": ("decimal", "integer"),
     "date": ("date", "timestamp"),
 }
-"""By kind of type, the kinds that it may be cast to where the value stays the same; others only to their own kind."""
+"""By kind of type, the kinds to which its values can be cast without loss; other kinds only to themselves."""
 
 
 Misfits = dict[int, tuple[str, str]]
-"""Rows of a batch that do not fit, ascending: the value as text, and the reason."""
+"""Row positions of a batch that do not fit, ascending, each with the value as text and the reason."""
 
 MOST, LONGEST = 20, 40
-"""How many columns a message names, and how much of each name."""
+"""How many column names a message lists, and how many characters of each."""
 
 
 def _listed(names: list[str]) -> str:
-    """Return column names for a message, bounded: the first line of a file that is no CSV may be anything."""
+    """Format column names for a message; bounded, because the first line of a file that is not CSV can be anything."""
     shown = ["".join(one if one.isprintable() else "?" for one in name[:LONGEST]) for name in names[:MOST]]
     shown = [name if len(name) >= len(full) else name + "…" for name, full in zip(shown, names, strict=False)]
     return choices(shown) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
 
 
 def match_columns(schema: Schema, names: list[str], who: str, place: str) -> list[int]:
-    """Return for each field the position of its column, or raise InputError that names the missing one.
+    """Return the position of each field's column, or raise InputError that names the missing one.
 
-    An exact name comes first, then one without regard to case; columns that no field names are left out.
+    An exact match wins over a case-insensitive one; columns that match no field are ignored.
     """
     folded = {name.lower(): at for at, name in reversed(list(enumerate(names)))}
     exact = {name: at for at, name in reversed(list(enumerate(names)))}
@@ -56,26 +56,26 @@ def match_columns(schema: Schema, names: list[str], who: str, place: str) -> lis
 class Caster:
     """Casts batches of one Arrow schema to a source's schema; a batch that already fits is not copied.
 
-    A type that cannot fit is refused at once, a value that does not fit only with its row.
+    An incompatible type is an error at once; an incompatible value only makes its row malformed.
     """
 
     def __init__(self, schema: Schema, given: pa.Schema, who: str, place: str) -> None:
-        """Match the columns by name and check the types; raises InputError that names column and types."""
+        """Match columns by name and check types; an InputError names the column and both types."""
         self._arrow = schema.to_arrow()
         self._who, self._place = who, place
         positions = match_columns(schema, given.names, who, place)
         self.names = [given.names[at] for at in positions]
-        """The columns that are read, in the order of the source's fields."""
+        """The columns to read, in the order of the source's fields."""
         self._same = given.remove_metadata().equals(self._arrow)
         for field, at in zip(schema, positions, strict=True):
             if not _fits(given.field(at).type, field.type):
                 raise self._lossy(field.name, given.field(at).type, field.type, "")
 
     def cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Misfits]:
-        """Return the rows that fit the source's schema, and those with a value that would be changed.
+        """Return the rows that fit the source's schema, and the misfits.
 
-        The batch needs no more than the columns in `names`. Arrow looks at no text when it takes one over, and fails
-        wherever the text is used: so texts are checked here.
+        The batch needs only the columns in `names`. Text is validated here, because Arrow does not check it on import
+        and would fail wherever it is first used.
         """
         arrays = [_plain(batch.column(name)) for name in self.names]
         bad = self._invalid(arrays)
@@ -90,7 +90,7 @@ class Caster:
         return batch, dict(sorted(found.items()))
 
     def _invalid(self, arrays: list[pa.Array]) -> dict[int, str]:
-        """Return the rows with a value that is none of its type, such as text that is not UTF-8, with the reasons."""
+        """Return the rows that hold a value invalid for its type, such as text that is not UTF-8, with reasons."""
         bad: dict[int, str] = {}
         for field, array in zip(self._arrow, arrays, strict=True):
             try:
@@ -127,9 +127,9 @@ class Caster:
 
 
 def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
-    """Return where values are none of their type, and why; raises ArrowInvalid if the array itself is damaged.
+    """Return the positions of invalid values, with reasons; raises ArrowInvalid if the array itself is damaged.
 
-    Struct fields that nobody reads do not matter, nor does what stands under a NULL.
+    Struct fields that are not read are ignored, as is whatever is stored under a NULL.
     """
     try:
         array.validate(full=True)
@@ -154,7 +154,7 @@ def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
 
 
 def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
-    """Do the same for numbers and times, half by half."""
+    """Find invalid numbers and times by bisection, since Arrow reports only the first."""
     try:
         array.validate(full=True)
         return {}
@@ -168,14 +168,14 @@ def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
 def _cast_values(
     array: pa.Array, wanted: pa.DataType, offset: int, bad: dict[int, str], own: bool = False
 ) -> list[pa.Array]:
-    """Cast the values that fit, in parts; the others are NULL, and `bad` says where they stood and why.
+    """Cast the values that fit, as a list of chunks; the others become NULL and are recorded in `bad` by position.
 
-    An array that is not its `own` may be a slice, and fail for items that stand outside it.
+    With `own=False` the array may be a slice, and the cast may fail because of items outside it.
     """
     try:
         return [_cast_exactly(array, wanted)]
     except pa.ArrowInvalid as error:
-        if array.null_count == len(array):  # whatever stands under a NULL
+        if array.null_count == len(array):  # only what is stored under a NULL failed
             return [pa.nulls(len(array), wanted)]
         if len(array) == 1 and not own:
             return _cast_values(_own(array), wanted, offset, bad, own=True)
@@ -188,22 +188,22 @@ def _cast_values(
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Return an array as plain values: a bad text in a dictionary must not spoil rows that do not refer to it."""
+    """Return an array without dictionary encoding: an invalid text must only affect the rows that refer to it."""
     if pa.types.is_dictionary(array.type):
         return _plain(array.dictionary_decode())
-    if pa.types.is_string_view(array.type):  # Arrow cannot filter it
+    if pa.types.is_string_view(array.type):  # Arrow cannot filter this type
         binary = array.cast(pa.large_binary())
         return pa.Array.from_buffers(pa.large_string(), len(binary), binary.buffers(), offset=binary.offset)
     return array
 
 
 def _own(array: pa.Array) -> pa.Array:
-    """Return a copy of these values only: Arrow also casts the items outside a slice."""
+    """Return a copy without the items outside a slice, which Arrow would cast too."""
     return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 
 def _cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast an array, or raise ArrowInvalid if a value would change; of a time, digits after microseconds are cut."""
+    """Cast an array, or raise ArrowInvalid if a value would change; times are truncated to microseconds."""
     if array.type == wanted:
         return array
     if pa.types.is_dictionary(array.type):
@@ -220,7 +220,7 @@ def _cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         array = array.cast(pa.decimal128(38, 0) if pa.types.is_uint64(array.type) else pa.decimal128(19, 0))
     result = array.cast(wanted)
     if pa.types.is_floating(array.type) and pa.types.is_floating(wanted) and wanted.bit_width < array.type.bit_width:
-        # Arrow does not check that a narrower float holds the same number; NaN equals NaN here.
+        # Arrow does not check that a narrower float keeps the value; NaN counts as equal to NaN here.
         given, kept = (part.drop_null().to_numpy(zero_copy_only=False) for part in (array, result))
         changed = np.flatnonzero(~((given == kept) | ((given != given) & (kept != kept))))
         if len(changed):
@@ -229,7 +229,7 @@ def _cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type may become values of the other; each value is still checked."""
+    """Whether values of one type can become values of the other; each value is still checked."""
     if pa.types.is_dictionary(given):
         return _fits(given.value_type, wanted)
     if given == wanted or pa.types.is_null(given):

@@ -1,4 +1,4 @@
-"""Tuples on standard output, for people: aligned lines that begin with the output's name."""
+"""A sink that prints tuples for people: aligned columns, each line starting with the output's name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from headway.network.trust import STANDARD
 ROWS = 20
 """How many tuples of a batch are shown by default."""
 CELL = 40
-"""Longer values are truncated."""
+"""The width in characters beyond which a value is truncated."""
 
 
 class _ConsoleSink(ImmediateSink):
-    """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
+    """Prints the first tuples of each batch; the header is printed again whenever a column widens."""
 
     def __init__(self, request: SinkRequest) -> None:
         settings = {} if request.settings is None else request.settings
@@ -38,7 +38,7 @@ class _ConsoleSink(ImmediateSink):
         self._widths = [0] * len(self._names)
 
     def begin(self, unit: str, batch: int) -> None:
-        """Do nothing; that this exists tells an engine not to print a micro-batch twice."""
+        """Do nothing; the presence of this method tells an engine not to print a micro-batch twice."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         shown = batch.slice(0, self._rows)

@@ -1,7 +1,7 @@
-"""CSV files with a header, read by blocks and written in UTF-8.
+"""CSV files with a header, read in blocks and written in UTF-8.
 
-Each block goes through Arrow's CSV parser with the schema's types. Only a block in which something does not
-convert is read again as text, to tell the malformed rows from the others.
+Each block goes through Arrow's CSV parser with the schema's types. Only a block in which a value does not convert is
+parsed again as text, to separate the malformed rows from the good ones.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from headway.expressions.timestamps import in_python
 
 BLOCK = 1 << 20
 MAX_RECORD = 1 << 22
-"""A quoted value may not make a record longer than this; beyond, its quote counts as one that is never closed."""
+"""The longest record in bytes; if a quoted value makes it longer, its quote is treated as never closed."""
 
 _PARTS = 4
-"""How often a record over several lines is taken apart before each of its lines is read by itself."""
+"""How often a multi-line record is split before each of its lines is parsed separately."""
 
 
 class _CsvReader(BatchReader):
     """Reads a CSV file; columns are matched by name, extra ones are ignored.
 
-    Without quotes an empty value is NULL; `""` is an empty string, and NULL for types other than string and binary.
+    An unquoted empty value is NULL; `""` is an empty string, or NULL for types other than string and binary.
     """
 
     def __init__(self, request: SourceRequest) -> None:
@@ -63,7 +63,7 @@ class _CsvReader(BatchReader):
         self._single = len(self._header) == 1
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
-        """Parse the next block; an empty batch if all its rows are malformed."""
+        """Parse the next block; the batch is empty if all its rows are malformed."""
         found = self._next_block()
         if found is None:
             return None
@@ -89,7 +89,7 @@ class _CsvReader(BatchReader):
         return data
 
     def _next_block(self) -> tuple[bytes, Records | None] | None:
-        """Return bytes that end with a record, with its records if they had to be found, or None at the end."""
+        """Return bytes that end with a record, plus the record bounds if they had to be found; None at the end."""
         while True:
             data = self._rest = self._rest if len(self._rest) > BLOCK else self._rest + self._read()
             if not data:
@@ -98,7 +98,7 @@ class _CsvReader(BatchReader):
                 continue
             cut, records = data.rfind(b"\n") + 1, None
             full = len(data) > MAX_RECORD
-            if full and first_break(data[:MAX_RECORD]) < 0:  # the line at the start is longer than a record may be
+            if full and first_break(data[:MAX_RECORD]) < 0:  # the first line alone exceeds the limit
                 self._drop_line()
                 continue
             if b'"' in data or (cut == 0 and (self._end or full)):
@@ -118,7 +118,7 @@ class _CsvReader(BatchReader):
                 self._rest = data + self._read()
 
     def _drop_line(self) -> None:
-        """Refuse the line that fills the rest, and skip to its end."""
+        """Report the line that fills the buffer as malformed, and skip to its end."""
         self.refuse(
             f"{self._place} line {self._line}", self._rest[:MAX_RECORD], f"a line longer than {MAX_RECORD} bytes"
         )
@@ -150,7 +150,7 @@ class _CsvReader(BatchReader):
             raise InputError(f"{self._who}: the header of '{self._path}' cannot be read: {error}") from None
 
     def _parse(self, block: bytes, records: Records | None) -> tuple[pa.RecordBatch, int]:
-        """Return the good rows of a block, and how much of it they are."""
+        """Return the good rows of a block, and the number of bytes consumed."""
         if not self._single and not block.strip(b"\r\n"):
             return pa.RecordBatch.from_pylist([], schema=self._schema), len(block)
         try:
@@ -166,9 +166,9 @@ class _CsvReader(BatchReader):
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema), len(block)
 
     def _arrays(self, block: bytes, types: list[pa.DataType], invalid: list[Any] | None = None) -> list[pa.Array]:
-        """Run Arrow's parser; rows with a wrong number of values go to `invalid`, or else raise ArrowInvalid.
+        """Run Arrow's parser; a row with a wrong number of values goes to `invalid`, or raises ArrowInvalid without it.
 
-        Arrow decodes a row to hand it over, and prints a traceback if it cannot: with `invalid`, the block is UTF-8.
+        With `invalid`, the block must be UTF-8: Arrow decodes a row to report it, and prints a traceback if it cannot.
         """
 
         def skip(row: Any) -> str:
@@ -196,11 +196,11 @@ class _CsvReader(BatchReader):
         return [_whole(column) for column in table.columns]
 
     def _isolate(self, block: bytes, records: Records | None) -> tuple[pa.RecordBatch, int]:
-        """Return the good rows of a block that has malformed ones, refuse those, and say how much of it that was.
+        """Parse a block with malformed rows: refuse those, and return the good rows and the number of bytes consumed.
 
-        A record over several lines that is no row is taken apart: its first line has a quote that is not closed in
-        it and is refused, the lines after it are read again. Where that finds no row at all, the record was one after
-        all, and is refused as a whole.
+        A malformed record that spans lines is split: its first line, whose quote is not closed on that line, is
+        refused, and the lines after it are parsed again. If none of them is a good row, the record is refused as a
+        whole instead.
         """
         records = records or scan(block, True)
         breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == 10)
@@ -241,13 +241,13 @@ class _CsvReader(BatchReader):
         return f"a quote opened here makes lines {first} to {last} one row, which is none: {reason}"
 
     def _sort_out(self, block: bytes, records: Records) -> tuple[pa.RecordBatch, dict[int, str]]:
-        """Return the good rows among the records of a block, and the starts of the others with their reasons."""
+        """Split the records of a block into good rows, and the starts of the others with their reasons."""
         starts, ends = records.starts, records.ends
         reasons = {int(np.searchsorted(starts, start)): reason for start, reason in records.broken.items()}
         whole = np.setdiff1d(np.arange(len(starts)), np.fromiter(reasons, np.int64, len(reasons)))
         parts = [block[starts[at] : ends[at] + 1] for at in whole]
         batch = self._good(b"".join(parts), whole, reasons)
-        if batch is None:  # the parser sees other records than we do: give it one at a time
+        if batch is None:  # Arrow found different records than `scan`: parse them one at a time
             each = [self._good(text, whole[at : at + 1], reasons) for at, text in enumerate(parts)]
             good = pa.Table.from_batches([part for part in each if part is not None], self._schema)
             reasons |= {int(at): STRAY for at, part in zip(whole, each, strict=True) if part is None}
@@ -255,11 +255,11 @@ class _CsvReader(BatchReader):
         return batch, {int(starts[at]): reason for at, reason in reasons.items()}
 
     def _good(self, block: bytes, records: Int64s, reasons: dict[int, str]) -> pa.RecordBatch | None:
-        """Return the good rows of a block with these records; the others get a reason. None if they do not agree."""
+        """Return the good rows of these records, and add reasons for the others; None if Arrow counts other records."""
         if not len(records):
             return pa.RecordBatch.from_pylist([], schema=self._schema)
         foreign = not is_utf8(block)
-        block = block.decode("latin-1").encode() if foreign else block  # the same fields, byte for character
+        block = block.decode("latin-1").encode() if foreign else block  # one character per byte, so same fields
         invalid: list[Any] = []
         try:
             columns = self._arrays(block, [pa.binary()] * len(self._schema), invalid)
@@ -283,9 +283,9 @@ class _CsvReader(BatchReader):
 
 
 def _native(types: list[pa.DataType], block: bytes) -> list[pa.DataType]:
-    """Return the types with text for those that Arrow's CSV parser does not read as we do.
+    """Return the types, with string in place of those for which Arrow accepts text that we do not.
 
-    Of integers those are hexadecimal ones, of floats such as `nan(abc)`: wherever there might be one in the block.
+    For integers that is hexadecimal, for floats forms such as `nan(abc)`; only if the block may contain one.
     """
     integers = any(map(pa.types.is_integer, types)) and not (_has(block, b"0x") or _has(block, b"0X"))
     floats = any(map(pa.types.is_floating, types)) and not (_has(block, b"n(") or _has(block, b"N("))
@@ -300,7 +300,7 @@ def _native(types: list[pa.DataType], block: bytes) -> list[pa.DataType]:
 
 
 def _has(block: bytes, pair: bytes) -> bool:
-    """Whether two bytes stand side by side: `pair in block`, but ten times as fast, or more."""
+    """Whether `pair` occurs in the block; at least ten times as fast as `pair in block`."""
     if pair[1:] not in block:
         return False
     wanted = int.from_bytes(pair, "little")
@@ -309,7 +309,7 @@ def _has(block: bytes, pair: bytes) -> bool:
 
 
 def _decode(column: pa.Array, foreign: bool) -> tuple[pa.Array, Bad]:
-    """Return a column of bytes as text, and which are none; `foreign` ones have a character for each byte."""
+    """Decode a column of bytes, and report undecodable ones; with `foreign`, each byte was widened to a character."""
     if not foreign:
         return column.cast(pa.string()), {}
     bad: Bad = {}
@@ -324,9 +324,9 @@ def _decode(column: pa.Array, foreign: bool) -> tuple[pa.Array, Bad]:
 
 
 def _bounded(data: bytes, records: Records) -> tuple[int, Records]:
-    """Return the records before one that is too long, and their length; if that is the first, its first line, broken.
+    """Return the records before the first overlong one, and their length; if there are none, its first line, broken.
 
-    So a quote is taken for one that is never closed wherever the file was cut into reads.
+    This treats the quote as never closed regardless of where reads split the file.
     """
     long = np.flatnonzero(records.ends - records.starts >= MAX_RECORD)
     count = int(long[0]) if len(long) else len(records.ends)
@@ -347,7 +347,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 class _CsvSink(TextSink):
-    """Writes CSV with a header. NULL is empty; text is quoted where it must be, and where it is empty."""
+    """Writes CSV with a header. NULL is empty; text is quoted where necessary, and if it is empty."""
 
     def __init__(self, request: SinkRequest) -> None:
         names = _quote(pa.array(request.schema.names, pa.string()))

@@ -1,8 +1,8 @@
-"""A source of made-up tuples: repeatable from a seed, whichever way it is read.
+"""A source of synthetic tuples, reproducible from a seed regardless of how it is read.
 
-Tuples are made in blocks of 65,536. Each field of each block has its own counter-based random stream (Philox),
-keyed by seed and field, so a block does not depend on what was read before it. The values of a field follow a
-distribution, a sequence or an expression, or are constant.
+Tuples are made in blocks of 65,536. Each field of each block has its own counter-based random stream (Philox), keyed by
+seed and field, so a block does not depend on what was read before. Field values come from a distribution, a sequence,
+an expression or a constant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Int64s, numpy_type, to_arrow
+from headway.columns import Column, Int64s, numpy_type, quiet, to_arrow
 from headway.connectors.arrivals import nanoseconds, parse_arrivals
 from headway.connectors.protocol import Chunk, SourceRequest
 from headway.connectors.readers import BatchReader
@@ -30,16 +30,16 @@ KEYS = ("rate", "arrivals", "seed", "count", "burst", "phases", "fields")
 MOST_RANKS = 10_000_000
 
 FieldMaker = Callable[[Sequence[Column | None], int, np.random.Generator], pa.Array]
-"""(the tuples' numbers `i` and arrival seconds `t`, how many, a random stream) to the values."""
+"""(columns `i`, the tuple number, and `t`, the arrival time in seconds; tuple count; random stream) -> values."""
 
 _Numbers = npt.NDArray[Any]
 
 
 class _GenerateReader(BatchReader):
-    """Makes tuples from a description of each field: `count` of them, until its phases end, or without end."""
+    """Generates tuples from a description of each field: `count` of them, until its phases end, or forever."""
 
     def __init__(self, request: SourceRequest) -> None:
-        """Check the settings; raises InputError that names the key or the field."""
+        """Check the settings; an InputError names the key or the field."""
         super().__init__(request)
         who = f"{request.who}: generate"
         settings = check_keys(request.settings, KEYS, request.who, "generate")
@@ -60,13 +60,13 @@ class _GenerateReader(BatchReader):
         self._due: Int64s | None = None
 
     def read(self, limit: int) -> Chunk | None:
-        """Return the next tuples; at most to the end of a block."""
+        """Return the next tuples; a chunk never spans two blocks."""
         if self._number == self._count:
             return None
         at = self._number % BLOCK
         if at == 0 or self._batch is None:
             self._make(self._number // BLOCK)
-            if self._number == self._count:  # the phases ended with the block before
+            if self._number == self._count:  # the phases ended with the previous block
                 return None
         assert self._batch is not None
         size = min(limit, self._batch.num_rows - at)
@@ -84,7 +84,7 @@ class _GenerateReader(BatchReader):
         seconds = None
         if self._arrivals is not None:
             self._due = self._arrivals(numbers, self._stream(block, len(self._makers)))
-            if len(self._due) < size:  # that was the last tuple
+            if len(self._due) < size:  # the phases end in this block
                 size = len(self._due)
                 numbers, self._count = numbers[:size], start + size
                 if size == 0:
@@ -117,7 +117,7 @@ def _makers(request: SourceRequest, fields: object, timed: bool, who: str) -> li
 
 
 def _parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
-    """Read how a field is made; raises InputError that starts with `who`."""
+    """Parse how a field is generated; an InputError starts with `who`."""
     if isinstance(spec, str):
         return _expression(spec, type_, timed, who)
     if not isinstance(spec, Mapping):
@@ -152,7 +152,8 @@ def _expression(text: str, type_: pa.DataType, timed: bool, who: str) -> FieldMa
 
     def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
         try:
-            return to_arrow(expression.evaluate(columns, count), type_)
+            with quiet():
+                return to_arrow(expression.evaluate(columns, count), type_)
         except EvaluationError as error:
             raise InputError(f"{who}: '{text}' fails: {error}") from None
 
@@ -282,13 +283,13 @@ KINDS: dict[str, Callable[[object, pa.DataType, str], FieldMaker]] = {
 
 
 def _store(values: _Numbers, type_: pa.DataType) -> pa.Array:
-    """Return numbers as values of the field: rounded and kept in range for whole numbers."""
+    """Convert numbers to the field's type: whole-number types are rounded and clipped to their range."""
     dtype = numpy_type(type_)
     assert dtype is not None
     if dtype.kind == "i" and values.dtype.kind == "f":
         limits = np.iinfo(dtype)
         high = float(limits.max)
-        high = math.nextafter(high, 0) if high > limits.max else high  # 2^63 - 1 is no double
+        high = math.nextafter(high, 0) if high > limits.max else high  # 2^63 - 1 is not representable as a double
         values = np.clip(np.rint(values), float(limits.min), high)
     return to_arrow(Column(values.astype(dtype, copy=False)), type_)
 
@@ -322,7 +323,7 @@ def _bounds(spec: object, type_: pa.DataType, who: str) -> tuple[Any, Any]:
 
 
 def _native(value: object, type_: pa.DataType, who: str) -> int:
-    """Return a value as the whole number that stands for it in a column."""
+    """Return a value as the integer that represents it in a column."""
     try:
         array = pa.array([convert(value, type_)], type_)
     except ValueError as error:

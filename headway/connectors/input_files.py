@@ -1,9 +1,9 @@
-"""Files as inputs: opening them, and which one was read how far, so that a run does not resume with another file.
+"""Input files: opening them, and recording which file was read and how far, so a run does not resume on another file.
 
-A file that is read from its beginning is identified by the checksum of the bytes read so far. It may have grown since:
-what was read is still there. Once it was read to its end it may not grow: its source has ended, and a last row without
-a line break would be a different row now. A file with random access (Parquet) is identified by its size and by its
-first and last bytes, where it says what it holds.
+A file that is read from its beginning is identified by the checksum of the bytes read so far. It may have grown since,
+because those bytes are still there. Once read to its end it must not grow: its source has ended, and a last row without
+a line break would become a different row. A file with random access (Parquet) is identified by its size and by its
+first and last bytes, which include the metadata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLOCK = 1 << 20
 
 
 def input_path(request: SourceRequest) -> Path:
-    """Return the path of a file to read, or raise InputError if there is no such file."""
+    """Return the path of the input file, or raise InputError if it does not exist."""
     path = find_path(request, request.settings)
     suffixes = f"a file ({choices(source_suffixes())})"
     if path.is_dir():
@@ -34,7 +34,7 @@ def input_path(request: SourceRequest) -> Path:
 
 
 def open_input(path: Path, who: str) -> BinaryIO:
-    """Open a file to read, or raise InputError."""
+    """Open a file for reading, or raise InputError."""
     try:
         return path.open("rb")
     except OSError as error:
@@ -45,7 +45,7 @@ _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\x
 
 
 def check_encoding(data: bytes, who: str, place: str) -> bytes:
-    """Return the first bytes of a text without UTF-8's byte-order mark; another encoding's raises InputError."""
+    """Strip UTF-8's byte-order mark from the first bytes of a text; raise InputError for that of another encoding."""
     for mark, encoding in _MARKS.items():
         if data.startswith(mark):
             raise InputError(f"{who}: {place} is in {encoding}, by its byte-order mark; expected UTF-8")
@@ -53,21 +53,21 @@ def check_encoding(data: bytes, who: str, place: str) -> bytes:
 
 
 class TrackedFile:
-    """A file that is read from its beginning, with the checksum of what was read. Reads like a binary file."""
+    """A file-like object that reads a file from its beginning and keeps a checksum of what was read."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
         self._read, self._crc = 0, 0
         self._end = False
         self.broken_off = False
-        """Whether the last record has no line break: with more bytes it would be another record."""
+        """Whether the last record has no line break; appended bytes would change it."""
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, at most `size`; none at the end, and none after that, also if the file grows."""
+        """Return the next bytes, at most `size`; empty at the end, and from then on even if the file grows."""
         return b"" if self._end else self._note(self._file.read(size))
 
     def read1(self, size: int) -> bytes:
-        """Return the next bytes that are there; none at the end, and none after that."""
+        """Return the bytes that are available; empty at the end, and from then on."""
         return b"" if self._end else self._note(self._file.read1(size))  # type: ignore[attr-defined]
 
     def _note(self, data: bytes) -> bytes:
@@ -77,7 +77,7 @@ class TrackedFile:
         return data
 
     def identity(self) -> tuple[Path, Identity] | None:
-        """Return what was read by now; None for what is no regular file."""
+        """Return the identity of what was read so far; None if it is not a regular file."""
         size = _size(self._path)
         return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False, self.broken_off))
 
@@ -87,7 +87,7 @@ class TrackedFile:
 
 
 def identify_whole(path: Path) -> Identity | None:
-    """Return the identity of a file that is read in places; None if it is gone or no regular file."""
+    """Return the identity of a file with random access; None if it is gone or not a regular file."""
     size = _size(path)
     if size is None:
         return None
@@ -98,13 +98,13 @@ def identify_whole(path: Path) -> Identity | None:
 
 
 def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
-    """Raise an InputError that names the file if an input is not the one that the saved run has read.
+    """Raise an InputError that names the file if an input is not the one that the saved run read.
 
-    `known` is what `describe` returned then; with `ended` the saved run has read all inputs to their ends.
+    `known` is what `describe` returned then; `ended` means that the saved run read all inputs to their ends.
     """
     found = identify(reader)
     if known is None or found is None:
-        return  # no file, then or now: a generator, a table, a pipe
+        return  # not a file, then or now: a generator, a table, a pipe
     path, now = found
     why = _difference(path, now, Identity(*known), ended)
     if why is not None:
@@ -115,10 +115,10 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
 
 
 def describe(readers: Mapping[str, object], known: Mapping[str, Any], ended: Collection[str] = ()) -> dict[str, Any]:
-    """Return what is known of each source that is a file, as plain JSON values, where that is more than `known`.
+    """Return the identity of each source that is a file, as plain JSON values, if it covers more than `known`.
 
-    `ended` names the sources that have ended. A run that resumes reads a file from its beginning again, and knows less
-    than before until it is where it was.
+    `ended` names the sources that have ended. A resumed run reads a file from its beginning again, so until it has
+    caught up, its own record covers less.
     """
     described = {}
     for name, reader in readers.items():
@@ -137,7 +137,7 @@ def _difference(path: Path, now: Identity, then: Identity, ended: bool) -> str |
         return None if same else "its size, its first or its last bytes are others"
     if now.size < then.read:
         return f"it has {now.size} bytes, and {then.read} were read"
-    # A state that does not say whether its input had ended may have taken what it had then for all.
+    # A state without the `ended` flag may have treated what the file held then as all of it.
     ended = ended or (then.read >= then.size if then.ended is None else then.ended)
     if ended and now.size != then.read:
         return "it has grown since it was read to its end"

@@ -1,6 +1,6 @@
 """JSON lines: one object per line, in a file or on standard input and output.
 
-Lines go through Python's parser: Arrow's own (26.0) ends the process on a line that says `null`.
+Lines go through Python's parser: Arrow's own (26.0) crashes the process on a line that is `null`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from headway.expressions.timestamps import to_python
 
 BLOCK = 1 << 20
 MAX_LINE = 1 << 24
-"""A longer line is malformed, so that memory is bounded."""
+"""The longest line in bytes; longer ones are malformed, which bounds memory."""
 
 
 class _JsonLinesReader(BatchReader):
-    """Reads one JSON object per line. A missing key is NULL, other keys are ignored, blank lines are skipped.
+    """Reads one JSON object per line. A missing key is NULL, unknown keys are ignored, blank lines are skipped.
 
-    Each read takes what is there: on standard input and pipes, a line is handed over as soon as it is complete.
+    Each read returns what is available: on standard input and pipes, a line is delivered as soon as it is complete.
     """
 
     def __init__(self, request: SourceRequest) -> None:
@@ -41,8 +41,8 @@ class _JsonLinesReader(BatchReader):
         super().__init__(request)
         if str(request.settings) == "-":
             self._place = "standard input"
-            stdin: Any = sys.stdin.buffer  # stays open
-            # A thread that waits in the buffered reader holds its lock, and Python cannot end without that lock.
+            stdin: Any = sys.stdin.buffer  # never closed
+            # A thread that blocks in the buffered reader holds its lock, which would keep Python from exiting.
             raw = getattr(stdin, "raw", None)
             self._read: Callable[[int], bytes] = stdin.read1 if raw is None else raw.read
             self.live, self.finite = True, False
@@ -64,7 +64,7 @@ class _JsonLinesReader(BatchReader):
         self._skipping = self._begun = False
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
-        """Parse the lines that are there; wait for one if there is none."""
+        """Parse the lines that are available; block until there is one."""
         block = self._next_block()
         if block is None:
             self._converter.warn()
@@ -114,20 +114,20 @@ class _JsonLinesReader(BatchReader):
         self._rest, self._skipping = b"", True
 
     def _begin(self, block: bytes) -> bytes:
-        """Return the first lines without a byte-order mark; all others as they are."""
+        """Strip the byte-order mark from the first block; return later ones as they are."""
         if self._begun:
             return block
         self._begun = True
         return check_encoding(block, self._who, self._place)
 
     def _load(self, block: bytes, reasons: dict[int, str]) -> tuple[list[Any], list[int]]:
-        """Return the objects of a block and the lines they stand on; no line numbers if every line has one."""
+        """Return the objects of a block and their line indexes, which are omitted if every line has an object."""
         try:
             rows = list(map(self._loads, block.decode().split("\n")[:-1]))
             if set(map(type, rows)) <= {dict}:
                 return rows, []
         except (ValueError, RecursionError, InvalidOperation):
-            pass  # some line is blank or malformed: look at each
+            pass  # some line is blank or malformed: parse them one by one
         rows, lines = [], []
         for at, line in enumerate(block.split(b"\n")):
             if not line.strip():
@@ -148,7 +148,7 @@ class _JsonLinesReader(BatchReader):
 
 
 def _exact(text: str) -> Decimal:
-    """Return a number as it is written; one whose exponent no Decimal holds is infinite, or nearly 0, as a float is."""
+    """Parse a number exactly; an exponent beyond Decimal's range gives infinity or nearly 0, as for a float."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -159,7 +159,7 @@ def _exact(text: str) -> Decimal:
 
 
 def _is_file(stream: Any) -> bool:
-    """Whether a stream is a file that the shell opened, and opens again for the same command."""
+    """Whether a stream is a regular file that the shell redirected, which the same command would reopen."""
     try:
         return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError, AttributeError):
@@ -167,10 +167,9 @@ def _is_file(stream: Any) -> bool:
 
 
 class Tagged(str):
-    """The path ``-`` of an output that shares standard output with others.
+    """The path ``-`` of an output that shares standard output with other outputs.
 
-    Its lines are ``{"output": NAME, "tuple": {...}}``: the fields have an object of their own, so that a field
-    may be called output.
+    Its lines are ``{"output": NAME, "tuple": {...}}``; nesting the tuple allows a field named output.
     """
 
     __slots__ = ()
@@ -180,21 +179,21 @@ TAGGED = Tagged("-")
 
 
 def tag_shared(destinations: Mapping[str, object]) -> dict[str, object]:
-    """Return what to write to instead, by name, where more than one destination is standard output; else nothing."""
+    """Return replacement destinations by output name if several share standard output; otherwise an empty dict."""
     named = {name: _kind_and_path(what) for name, what in destinations.items()}
     shared = [name for name, (_, path) in named.items() if path == "-"]
     return {name: TAGGED for name in shared if named[name][0] == "jsonl"} if len(shared) > 1 else {}
 
 
 def _kind_and_path(what: object) -> tuple[object, object]:
-    """Return what a connector such as ``{jsonl: "-"}`` names; a path alone is as good."""
+    """Return the kind and path of a connector such as ``{jsonl: "-"}``; a bare path counts as JSON lines."""
     return next(iter(what.items())) if isinstance(what, Mapping) and len(what) == 1 else ("jsonl", what)
 
 
 class JsonLinesSink(TextSink):
     """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text.
 
-    Where several outputs share standard output, each line says of which it is (see `Tagged`).
+    If several outputs share standard output, each line names its output (see `Tagged`).
     """
 
     def __init__(self, request: SinkRequest) -> None:

@@ -1,4 +1,4 @@
-"""Python objects as sources and sinks: Arrow data, iterables of rows, a table, a function, or nowhere."""
+"""Python objects as sources and sinks: Arrow data, iterables of rows, a table, a function, or a discarding sink."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from headway.errors import HeadwayError, InputError, OutputError, raised
 from headway.network.schema import Schema
 
 CHUNK = 1 << 17
-"""Tuples of a table that are cast at a time, so that one that needs a cast is not held twice."""
+"""How many tuples of a table are cast at a time, so that casting does not double the memory of a whole table."""
 
 _PLACES = {pa.RecordBatch: "the record batch", pa.Table: "the table", pa.RecordBatchReader: "the Arrow reader"}
-"""How messages name Arrow's own objects."""
+"""What messages call Arrow's own objects."""
 
 AHEAD = 4096
-"""Rows that are taken from a live iterator before somebody asks for them."""
+"""How many rows of a live iterator are prefetched."""
 
 
 def _open_arrow(request: SourceRequest) -> Reader:
-    """Read batches that already exist or that an Arrow reader hands over: in the thread of whoever reads them."""
+    """Read existing batches, or those of an Arrow reader, in the calling thread."""
     what: Any = request.settings
     place = next((name for type_, name in _PLACES.items() if isinstance(what, type_)), f"the {type(what).__name__}")
     if isinstance(what, pa.RecordBatch):
@@ -41,11 +41,11 @@ def _open_arrow(request: SourceRequest) -> Reader:
 
 
 def _is_arrow(what: object) -> bool:
-    return isinstance(what, tuple(_PLACES)) or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
+    return isinstance(what, tuple(_PLACES)) or hasattr(what, "__arrow_c_stream__")  # other libraries' data frames
 
 
 class _RowReader(BatchReader):
-    """Reads the rows of a collection, whose end is known and which never blocks."""
+    """Reads the rows of a collection; finite and never blocks."""
 
     def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
         super().__init__(request)
@@ -76,16 +76,16 @@ class _RowReader(BatchReader):
 
 
 class _LiveRowReader(_RowReader):
-    """Reads an iterator that may block, and hands over what is there.
+    """Reads an iterator that may block, and returns the rows that are available.
 
-    A thread takes rows ahead, at most AHEAD, because the next row of an iterator cannot be asked for without
-    perhaps waiting for it while earlier rows grow old. It starts with the first read.
+    A thread, started by the first read, prefetches up to AHEAD rows: asking for the next row may block while earlier
+    rows grow stale.
     """
 
     finite = False
     live = True
     anew = True
-    """A run that continues gets its iterator from the program that made it before: it gives the same rows again."""
+    """On resume, the same program creates the iterator again, and it yields the same rows."""
 
     def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
         super().__init__(request, rows)
@@ -93,7 +93,7 @@ class _LiveRowReader(_RowReader):
         self._thread: threading.Thread | None = None
 
     def take(self, limit: int) -> list[Any]:
-        """Wait for one row, then return those that are there; raises what the iterator raised after its last row."""
+        """Wait for one row, then return those available; after the last row, raise what the iterator raised."""
         if self._thread is None and not self._ready.closed:
             self._thread = threading.Thread(target=self._pump, name=f"headway-source-{self.name}", daemon=True)
             self._thread.start()
@@ -103,7 +103,7 @@ class _LiveRowReader(_RowReader):
         return rows
 
     def close(self) -> None:
-        """Stop taking rows; if the iterator blocks, its thread ends with the next row."""
+        """Stop prefetching; if the iterator blocks, its thread ends at the next row."""
         self._ready.close()
 
     def _pump(self) -> None:
@@ -112,11 +112,11 @@ class _LiveRowReader(_RowReader):
             for row in self._rows:
                 if not self._ready.put(row):
                     break
-        except BaseException as caught:  # also SystemExit and the like: the reader waits for rows and must be told
+        except BaseException as caught:  # even SystemExit: the reader is waiting and must be told
             error = caught
         self._ready.end(error)
         closing = getattr(self._rows, "close", None)
-        if callable(closing):  # a generator's own clean-up, in the thread that ran it
+        if callable(closing):  # a generator cleans up in the thread that ran it
             closing()
 
 
@@ -131,7 +131,7 @@ def _is_rows(what: object) -> bool:
 
 
 class TableSink(ImmediateSink):
-    """Collects an output as an Arrow table, which is complete at any time."""
+    """Collects an output as an Arrow table, which can be read at any time."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema.to_arrow()
@@ -144,12 +144,12 @@ class TableSink(ImmediateSink):
         self._batches.append(batch)
 
     def abort(self) -> None:
-        """Drop what was collected."""
+        """Drop the collected tuples."""
         self._batches, self.count = [], 0
 
     @property
     def table(self) -> pa.Table:
-        """What was written so far."""
+        """The tuples written so far."""
         return pa.Table.from_batches(self._batches, schema=self._schema)
 
 
@@ -168,14 +168,14 @@ class CallbackSink(ImmediateSink):
     """Hands each batch of an output to a function; the run waits until it returns."""
 
     def __init__(self, request: SinkRequest) -> None:
-        """Take the function, or raise OutputError for what is none."""
+        """Take the function, or raise OutputError if it is not callable."""
         function: Any = request.settings
         if not callable(function):
             raise OutputError(f"{request.who}: a callback is a function of a record batch, not {function!r}")
         self._who, self._function = request.who, function
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Call the function; what it raises becomes an OutputError."""
+        """Call the function; exceptions become OutputErrors."""
         try:
             self._function(batch)
         except HeadwayError:
@@ -187,4 +187,4 @@ class CallbackSink(ImmediateSink):
 register_source_object(_is_arrow, _open_arrow)
 register_source_object(_is_rows, _open_rows)
 register_sink("discard", lambda request: DiscardSink(), permit=permit_anyone)
-register_sink("callback", CallbackSink, permit=permit_anyone)  # a file holds no functions
+register_sink("callback", CallbackSink, permit=permit_anyone)  # a network file cannot contain a function

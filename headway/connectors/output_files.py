@@ -1,6 +1,6 @@
-"""Files and directories as outputs: what appears is complete, and what is not yet is not mistaken for it.
+"""Files and directories as outputs; a file appears under its final name only when it is complete.
 
-Small batches are gathered, text is written line by line, and a path that ends in "/" gets one whole file for every
+Small batches are combined, text is written line by line, and a path that ends in "/" gets one complete file per
 micro-batch.
 """
 
@@ -33,17 +33,17 @@ from headway.storage.temporary import is_abandoned
 
 GROUP_ROWS = 1 << 17
 GROUP_BYTES = 1 << 26
-"""As many tuples or bytes as a file or a row group should have."""
+"""A file or row group is written once it has this many tuples or bytes."""
 
 SLICE = 1 << 16
-"""Tuples that are turned into text at a time."""
+"""How many tuples are rendered as text at a time."""
 
 
 class PartialFile:
-    """A file under a temporary name beside its target, renamed when it is complete.
+    """A file under a temporary name next to its target, renamed when it is complete.
 
-    So a crashed run never leaves a file that looks like a result, and an old result stays until the new one is whole.
-    Its writer holds a lock on it. What a killed process leaves is not locked, and is removed when the same target is
+    A crashed run therefore never leaves a file that looks like a result, and an old result stays until the new one is
+    complete. The writer locks the file. Unlocked leftovers of killed processes are removed when the same target is
     written again.
     """
 
@@ -61,12 +61,12 @@ class PartialFile:
         _remove_dead(self.path)
         with self.guard():
             while not self._create():
-                self.file.close()  # another process took it for abandoned before it was locked
+                self.file.close()  # another process removed it as abandoned before it was locked
 
     def _create(self) -> bool:
         self._partial = self.path.parent / f".{self.path.name}.{secrets.token_hex(4)}.partial"
         self.file: BinaryIO = self._partial.open("xb")
-        with contextlib.suppress(OSError):  # a file system without locks
+        with contextlib.suppress(OSError):  # the file system may not support locks
             fcntl.flock(self.file, fcntl.LOCK_EX)
         return os.fstat(self.file.fileno()).st_nlink > 0
 
@@ -76,7 +76,7 @@ class PartialFile:
             self.file.write(data)
 
     def prepare(self) -> None:
-        """Write everything to the disk; only the final name is missing then."""
+        """Flush everything to disk; only the rename remains."""
         if self.file.closed:
             return
         with self.guard():
@@ -84,11 +84,11 @@ class PartialFile:
                 raise IsADirectoryError(21, "it has become a directory")
             self.file.flush()
             os.fsync(self.file.fileno())
-            self._lock = os.dup(self.file.fileno())  # it stays locked until it has its name
+            self._lock = os.dup(self.file.fileno())  # keeps the lock until the rename
             self.file.close()
 
     def close(self) -> None:
-        """Give the file its final name, once."""
+        """Rename the file to its final name; later calls do nothing."""
         if self._placed:
             return
         self.prepare()
@@ -98,7 +98,7 @@ class PartialFile:
         self._unlock()
 
     def abort(self) -> None:
-        """Give up the file; does nothing once it is complete."""
+        """Discard the file; does nothing once it is complete."""
         if self._placed:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -114,7 +114,7 @@ class PartialFile:
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Turn a failing system call into an OutputError."""
+        """Turn failing I/O into an OutputError."""
         try:
             yield
         except (OSError, pa.ArrowException, ValueError) as error:
@@ -123,7 +123,7 @@ class PartialFile:
 
 
 def _remove_dead(target: Path) -> None:
-    """Remove partial files of a target that killed processes of this user have left."""
+    """Remove partial files of this target that killed processes of the same user left behind."""
     own = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
     with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         for entry in os.scandir(target.parent):
@@ -136,7 +136,7 @@ def _remove_dead(target: Path) -> None:
 
 
 class ImmediateSink:
-    """A sink that writes at once: nothing remains to be completed, and nothing can be taken back."""
+    """Base of sinks that write at once: there is nothing to complete and nothing to undo."""
 
     def prepare(self) -> None:
         """Do nothing."""
@@ -149,7 +149,7 @@ class ImmediateSink:
 
 
 class StandardOutput(ImmediateSink):
-    """Standard output, flushed with every write. A reader that has gone away raises PipeClosedError."""
+    """Standard output, flushed with every write; raises PipeClosedError if the reading process is gone."""
 
     def __init__(self, who: str) -> None:
         self.who = who
@@ -162,7 +162,7 @@ class StandardOutput(ImmediateSink):
             self._stream.buffer.write(data)
             self._stream.buffer.flush()
         except BrokenPipeError:
-            # Python flushes standard output once more at exit; without this it would complain about the pipe again.
+            # Python flushes standard output again at exit, and would report the closed pipe once more.
             with contextlib.suppress(OSError, ValueError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())
@@ -173,10 +173,10 @@ class StandardOutput(ImmediateSink):
 
 
 class TextSink:
-    """A file, or with "-" standard output, of one line per tuple. A subclass renders the lines."""
+    """A sink with one line of text per tuple, for a file or, with "-", standard output. Subclasses render the lines."""
 
     def __init__(self, request: SinkRequest, head: bytes = b"") -> None:
-        """Open it, and write what comes before the first tuple."""
+        """Open the file and write `head`, which precedes the first tuple."""
         self.schema = request.schema.to_arrow()
         dash = str(request.settings) == "-"
         target = StandardOutput(request.who) if dash else PartialFile(request)
@@ -185,7 +185,7 @@ class TextSink:
             self._target.write(head)
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return a text for each tuple, with its line break."""
+        """Return each tuple as text, including its line break."""
         raise NotImplementedError
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -193,24 +193,24 @@ class TextSink:
         for start in range(0, batch.num_rows, SLICE):
             lines = self.lines(batch.slice(start, SLICE))
             _, offsets, data = lines.buffers()
-            # The lines of a string array lie one after the other in memory: they are the text already.
+            # The values of a string array are contiguous in memory, so they already are the text to write.
             bounds = memoryview(offsets).cast("i")[lines.offset : lines.offset + len(lines) + 1]
             self._target.write(memoryview(data)[bounds[0] : bounds[-1]])
 
 
 class GatheringSink:
-    """Gathers small batches until there is enough of them for a file or a row group. Subclasses save them."""
+    """Buffers small batches until they fill a file or a row group. Subclasses write them."""
 
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
     def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write batches that hold at least one tuple."""
+        """Write buffered batches, which hold at least one tuple."""
         raise NotImplementedError
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Gather the batch, and save when there is enough."""
+        """Buffer the batch, and save when there is enough."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -218,7 +218,7 @@ class GatheringSink:
             self.flush()
 
     def flush(self) -> None:
-        """Save what is gathered."""
+        """Save what is buffered."""
         batches, rows = self._batches, self._rows
         self._batches, self._rows, self._bytes = [], 0, 0
         if batches and rows:
@@ -226,10 +226,10 @@ class GatheringSink:
 
 
 class BatchesSink(GatheringSink):
-    """Writes every micro-batch by itself, so that writing it again after a crash replaces it.
+    """Writes each micro-batch separately, so that repeating it after a crash replaces it.
 
-    An engine with micro-batches calls `begin` before `write`. Without `begin` tuples are gathered, and what is gathered
-    is a micro-batch of this run.
+    An engine with micro-batches calls `begin` before `write`. Otherwise tuples are buffered, and each saved buffer
+    becomes a micro-batch numbered by this run.
     """
 
     def __init__(self) -> None:
@@ -238,42 +238,42 @@ class BatchesSink(GatheringSink):
         self.begun = False
 
     def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
-        """Write a micro-batch under its name."""
+        """Write a micro-batch, identified by unit and batch number."""
         raise NotImplementedError
 
     def begin(self, unit: str, batch: int) -> None:
-        """Say which micro-batch is written next."""
+        """Set which micro-batch the next writes belong to."""
         self._unit, self._batch, self.begun = unit, batch, True
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write a micro-batch, or gather."""
+        """Write a micro-batch, or buffer the tuples if `begin` was never called."""
         if self.begun:
             self.save_as([batch], self._unit, self._batch)
         else:
             super().write(batch)
 
     def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write what is gathered as a micro-batch of this run."""
+        """Write the buffer as a micro-batch of this run."""
         self._batch += 1
         self.save_as(batches, self._unit, self._batch)
 
     def close(self) -> None:
-        """Write what is gathered."""
+        """Write what is buffered."""
         self.flush()
 
     def abort(self) -> None:
-        """Leave what is written, and drop what is gathered."""
+        """Keep what is written, and drop what is buffered."""
         self._batches = []
 
 
 class DirectorySink(BatchesSink):
-    """Writes files into a directory, each complete when it appears; files of other runs stay.
+    """Writes files into a directory, each complete when it appears; files of other runs are kept.
 
-    A file is named by unit and batch. Without micro-batches `abort` takes this run's files away again.
+    File names contain unit and batch. Without micro-batches, `abort` deletes this run's files.
     """
 
     def __init__(self, request: SinkRequest, path: str | Path, format_: str) -> None:
-        """Make the directory if its parent exists; raises OutputError if that fails."""
+        """Create the directory, but not its parent; raises OutputError if that fails."""
         super().__init__()
         self._request, self._format = request, format_
         who = request.who
@@ -294,34 +294,34 @@ class DirectorySink(BatchesSink):
         self._written: list[Path] = []
 
     def begin(self, unit: str, batch: int) -> None:
-        """Name the file of what is written next; an earlier one of this name is replaced."""
+        """Set the name of the next file; an existing file of that name is replaced."""
         super().begin(unit, batch)
         self._part = 0
 
     def prepare(self) -> None:
-        """Write what is gathered."""
+        """Write what is buffered."""
         self.flush()
 
     def close(self) -> None:
-        """Write what is gathered, and keep it."""
+        """Write what is buffered, and keep all files."""
         self.flush()
         self._written = []
 
     def abort(self) -> None:
-        """Delete the files of a run without micro-batches; a run with micro-batches can continue with its files."""
+        """Delete the files of a run without micro-batches; those of micro-batches stay for a run that continues."""
         super().abort()
         for path in self._written:
             with contextlib.suppress(OSError):
                 path.unlink()
 
     def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
-        """Write a file."""
-        more = f"_{self._part}" if self._part else ""  # sorts behind the first
+        """Write one file."""
+        more = f"_{self._part}" if self._part else ""  # sorts after the first file
         path = (self._folder / f"{unit}-{batch:010d}{more}.{self._format}").absolute()
         if self.begun:
             self._part += 1
         else:
-            self._written.append(path)  # known before it is there
+            self._written.append(path)  # recorded first, so that `abort` also finds an incomplete file
         writer = _formats[self._format](SinkRequest(self._request.name, self._request.schema, path))
         try:
             for one in batches:
@@ -336,7 +336,7 @@ _formats: dict[str, SinkFactory] = {}
 
 
 def register_files(kind: str, source: SourceFactory, sink: SinkFactory) -> None:
-    """Make files of a kind, by suffix, a source and a sink, and directories of them a sink."""
+    """Register a file format, by suffix, as source and sink, and as a sink that writes a directory of such files."""
 
     def open_sink(request: SinkRequest) -> Writer:
         path = request.settings

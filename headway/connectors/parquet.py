@@ -1,4 +1,4 @@
-"""Parquet files, read and written by row groups."""
+"""Parquet files, read in batches and written in row groups."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from headway.connectors.readers import CastingReader
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
-"""Tuples that are decoded at a time."""
+"""How many tuples are decoded at a time."""
 
 
 class _ParquetReader(CastingReader):
-    """Reads the needed columns of a Parquet file in batches, cast to the source's schema where nothing is lost."""
+    """Reads the needed columns of a Parquet file in batches, cast to the source's schema without loss."""
 
     unreadable = "cannot be read as Parquet"
 
     def __init__(self, request: SourceRequest) -> None:
-        """Open the file; raises InputError if it is no Parquet or its columns do not fit."""
+        """Open the file; raises InputError if it is not Parquet or its columns do not fit."""
         self._path = path = input_path(request)
         self._known: Identity | None = None
         with contextlib.ExitStack() as opened:
@@ -44,7 +44,7 @@ class _ParquetReader(CastingReader):
 
 
 class _ParquetSink(GatheringSink):
-    """Writes a Parquet file; small batches are gathered to row groups of a sensible size."""
+    """Writes a Parquet file; small batches are combined into row groups of reasonable size."""
 
     def __init__(self, request: SinkRequest) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a source and a sink are: the contracts between connectors and engines."""
+"""The contracts between connectors and engines: readers for sources, writers for sinks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 
 TEXT_LIMIT = 500
-"""At most this many characters of a malformed row are kept."""
+"""How many characters of a malformed row are kept."""
 
 PENDING_LIMIT = 10_000
-"""A read returns after this many malformed rows, so that memory does not grow with the input."""
+"""A read returns after this many pending malformed rows, so that memory stays bounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Tuples that a source handed over, in arrival order.
+    """Tuples returned by one read, in arrival order.
 
-    `batch` has exactly the source's schema. `due` holds the arrival moments of a timed source: nanoseconds
-    since the start of the run, ascending. It is None for a source whose tuples arrive as soon as they are asked for.
+    `batch` has exactly the source's schema. `due` holds the arrival times of a timed source, in nanoseconds since the
+    start of the run, ascending; it is None for a source that produces tuples on demand.
     """
 
     batch: pa.RecordBatch
@@ -38,7 +38,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A row of an input that is no tuple: where it stands, how it begins, and why it was refused."""
+    """An input row that cannot become a tuple: where it is, how it begins, and why it was refused."""
 
     source: str
     where: str
@@ -51,11 +51,11 @@ class Malformed:
 
 @runtime_checkable
 class Reader(Protocol):
-    """One open source. Used by one thread at a time; `close` may come from another."""
+    """One open source. Used by one thread at a time, except that `close` may come from another."""
 
     @property
     def timed(self) -> bool:
-        """Whether chunks carry `due` moments. The reader never sleeps: its caller waits until they are due."""
+        """Whether chunks carry `due` times. The reader never sleeps: the caller waits until tuples are due."""
 
     @property
     def finite(self) -> bool:
@@ -63,63 +63,62 @@ class Reader(Protocol):
 
     @property
     def live(self) -> bool:
-        """Whether `read` can block on the outside world, so that it needs a thread of its own."""
+        """Whether `read` may block on an external system and therefore needs its own thread."""
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples, at most `limit`, or None at the end.
 
-        A chunk has at least one tuple, with one exception: after very many malformed rows in a row (PENDING_LIMIT)
-        an empty chunk gives the caller a chance to collect them. How a source is cut into reads does not change
-        its tuples.
+        A chunk has at least one tuple, with one exception: after PENDING_LIMIT consecutive malformed rows an empty
+        chunk lets the caller collect them. How a source is cut into reads does not affect its tuples.
         """
 
     def malformed(self) -> list[Malformed]:
-        """Return the malformed rows met since the last call."""
+        """Return the malformed rows found since the last call."""
 
     def close(self) -> None:
-        """Release what the source holds. May be called twice."""
+        """Release the source's resources. May be called twice."""
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A reader that resumes by itself where a saved run stopped, instead of being read again and skipped."""
+    """A reader that can resume where a saved run stopped, instead of rereading and skipping."""
 
     def resume(self, folder: str, tuples: int, refused: int) -> None:
-        """Keep what is needed to resume in `folder` (a path or URI of this source alone), from now on.
+        """Resume, and from now on keep the data needed for that in `folder`, a path or URI for this source alone.
 
-        Called once, before the first read, also in the first run. `tuples` and `refused` say how many tuples and
-        malformed rows of this source the log has: exactly what follows them is read. Moments of a timed source
-        continue where they were: they count from the start of the very first run.
+        Called once, before the first read, also in the first run. The log already has `tuples` tuples and `refused`
+        malformed rows of this source; reading continues right after them. Times of a timed source continue too: they
+        count from the start of the very first run.
         """
 
     def acknowledge(self, tuples: int, refused: int) -> None:
-        """Note that so many tuples and malformed rows, from the very first one on, are durable. Never blocks."""
+        """Note that this many tuples and malformed rows, counted from the very first, are durable. Never blocks."""
 
 
 def begins_anew(reader: Reader) -> bool:
-    """Whether a reader that is opened again gives the same tuples from the first one on.
+    """Whether a reopened reader yields the same tuples from the start.
 
-    Sources that are not live do. A live one says so itself, with an attribute `anew`: an iterator that the same
-    program makes again does, a pipe has no beginning to go back to.
+    Sources that are not live do. A live source declares it with an attribute `anew`: true for an iterator, which the
+    same program creates again, false for a pipe, which cannot be rewound.
     """
     return bool(getattr(reader, "anew", not reader.live))
 
 
 class Identity(NamedTuple):
-    """What is known of a file: its size, how many bytes of it count, their checksum, and the same for both ends."""
+    """A file's identity: its size, the number of bytes read, and checksums of those bytes and of both its ends."""
 
     size: int
     read: int
     crc: int
     ends: int
     whole: bool
-    """Whether it is known by its ends, and must not grow."""
+    """Whether it is identified by its size and ends, and must not grow."""
     ended: bool | None = None
-    """Whether it was read to its end; None in states of versions that did not say so."""
+    """Whether it was read to its end; None in states of versions that did not record it."""
 
 
 def identify(reader: object) -> tuple[Path, Identity] | None:
-    """Return which file a reader reads, and what is known of it by now: what its `identity` says, if it has one."""
+    """Return the file that a reader reads and its identity so far; None if the reader has no `identity` or no file."""
     found: tuple[Path, Identity] | None = getattr(reader, "identity", lambda: None)()
     return found
 
@@ -128,32 +127,32 @@ def identify(reader: object) -> tuple[Path, Identity] | None:
 class Writer(Protocol):
     """One open output. Used by one thread at a time.
 
-    It may also have a method `prepare`, without arguments, for whatever takes long in `close` or may fail.
-    A run prepares all its outputs before it closes any, so that all of them appear or none. `abort` may still follow.
+    It may also have a method `prepare`, without arguments, for the slow or fallible part of closing. A run prepares all
+    outputs before it closes any, so that all of them appear or none. `abort` may still follow.
     """
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take the next tuples. It may block, which holds up the run."""
+        """Take the next tuples. May block, which stalls the run."""
 
     def close(self) -> None:
-        """Complete the output. Only now does a file appear under its name."""
+        """Complete the output. A file appears under its final name only now."""
 
     def abort(self) -> None:
-        """Give up, so that what was written is not mistaken for a result. Does nothing after `close`."""
+        """Discard the output, so that partial data is not taken for a result. Does nothing after `close`."""
 
 
 def prepare(writer: Writer) -> None:
-    """Prepare a writer to be closed, if it has a method for that."""
+    """Call a writer's `prepare`, if it has one."""
     getattr(writer, "prepare", lambda: None)()
 
 
 class PipeClosedError(OutputError):
-    """The reader of the output has gone away, as `head` does. A reason to end quietly."""
+    """The process that reads the output has exited, as `head` does; a reason to end quietly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a factory gets: who asks, for which tuples, and the settings of this kind (or the object given)."""
+    """What a factory gets: the stream's name and schema, and the connector's settings (or the object given)."""
 
     name: str
     schema: Schema
@@ -162,19 +161,19 @@ class Request:
     trust: Trust = OWN
 
     part: ClassVar[str]
-    """What the network file calls this side: source or sink."""
+    """What the network file calls it: source or sink."""
     noun: ClassVar[str]
     error: ClassVar[type[HeadwayError]]
 
     @property
     def who(self) -> str:
-        """The start of every message about it."""
+        """The prefix of messages about it."""
         return f"{self.noun} '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest(Request):
-    """What a source factory gets; with `strict` a malformed row is an InputError."""
+    """What a source factory gets; `strict` makes a malformed row an InputError."""
 
     rate: float | None = None
     strict: bool = False

@@ -1,4 +1,4 @@
-"""What readers have in common: cutting and casting batches, converting rows, waiting for threads, wrapping others."""
+"""Shared parts of readers: slicing and casting batches, converting rows, handover between threads, wrappers."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from headway.connectors.values import Bad, show, to_array, without
 from headway.errors import InputError, did_you_mean
 
 LONGEST = 2**62
-"""The last moment, in nanoseconds, and the most tuples: so that sums still fit into 64 bits."""
+"""The latest time in nanoseconds, and the largest tuple count; sums of two still fit into 64 bits."""
 
 LOOKED_AT = 1000
-"""Only so many rows of a source are checked for missing fields."""
+"""How many rows of a source are checked for missing fields."""
 
 _KEYS = 1000
 _log = logging.getLogger("headway")
 
 _SKIPPED = 65_536
-"""At most this many tuples are read at a time while they are skipped."""
+"""How many tuples are read at a time while skipping."""
 
 _Item = TypeVar("_Item")
 
 
 class BatchReader:
-    """A reader over batches: a subclass gives the next batch, this class cuts it and keeps malformed rows."""
+    """Base of readers over batches: a subclass supplies batches, this class slices them and collects malformed rows."""
 
     timed = False
     finite = True
     live = False
     file: Any = None
-    """What is read and closed, if it is a file; see `identify`."""
+    """The object to close, if the source is a file; `identify` asks it for the identity."""
 
     def __init__(self, request: SourceRequest) -> None:
         self.name = request.name
@@ -66,9 +66,9 @@ class BatchReader:
         self._at = 0
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
-        """Return the next batch, of any size, or None at the end; `limit` says how many tuples are asked for.
+        """Return the next batch, of any size, or None at the end; `limit` is how many tuples the caller wants.
 
-        An empty batch means: ask again.
+        An empty batch means: call again.
         """
         raise NotImplementedError
 
@@ -90,7 +90,7 @@ class BatchReader:
         return Chunk(batch.slice(start, self._at - start))
 
     def refuse(self, where: str, text: str | bytes, reason: str) -> None:
-        """Note a malformed row, or raise InputError if the source is strict."""
+        """Record a malformed row, or raise InputError if the source is strict."""
         if isinstance(text, bytes):
             text = text[: 4 * TEXT_LIMIT].decode("utf-8", "replace").rstrip("\r")
         row = Malformed(self.name, where, text[:TEXT_LIMIT], reason)
@@ -99,12 +99,12 @@ class BatchReader:
         self._malformed.append(row)
 
     def malformed(self) -> list[Malformed]:
-        """Return the malformed rows met since the last call."""
+        """Return the malformed rows found since the last call."""
         rows, self._malformed = self._malformed, []
         return rows
 
     def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is, and what is known of it by now."""
+        """Return the file and its identity so far."""
         return identify(self.file)
 
     def close(self) -> None:
@@ -114,12 +114,12 @@ class BatchReader:
 
 
 class CastingReader(BatchReader):
-    """A reader over Arrow batches that are cast to the source's schema; a row that does not fit is malformed."""
+    """A reader over Arrow batches, cast to the source's schema; rows that do not fit are malformed."""
 
     unreadable = "cannot be read"
 
     def __init__(self, request: SourceRequest, given: pa.Schema, place: str, short: str = "") -> None:
-        """Match the columns; messages name the data by `place`, those about rows by `short`."""
+        """Match the columns; messages call the data `place`, or `short` when they are about a row."""
         super().__init__(request)
         self._place, self._short = place, short or place
         self.caster = Caster(request.schema, given, request.who, place)
@@ -147,13 +147,13 @@ class CastingReader(BatchReader):
 
 
 class RowConverter:
-    """Turns a source's Python rows into batches of its schema, and tells which rows do not convert.
+    """Converts a source's Python rows to batches of its schema, and reports the rows that do not convert.
 
-    Looks at the keys of the first rows, and warns once of each field that is in none of them.
+    It also checks the keys of the first rows, and warns once about each field that none of them has.
     """
 
     def __init__(self, request: SourceRequest) -> None:
-        """Start with no row seen."""
+        """Start without any row checked."""
         self._arrow, self._names = request.schema.to_arrow(), request.schema.names
         self._who = request.who
         self._unseen = set(self._names)
@@ -161,7 +161,7 @@ class RowConverter:
         self._looked = self._rows = 0
 
     def batch(self, rows: Sequence[Any]) -> tuple[pa.RecordBatch, dict[int, str]]:
-        """Return a batch of the rows that convert, in order, and the reasons why the others do not."""
+        """Return a batch of the rows that convert, in order, and the reasons for the others by position."""
         self.look(rows)
         bad: dict[int, str] = {}
         columns = self._columns(rows, bad)
@@ -194,7 +194,7 @@ class RowConverter:
         return list(zip(*table, strict=True))
 
     def look(self, rows: Iterable[Any]) -> None:
-        """Look at the keys of the next rows, as far as necessary; rows without keys are passed over."""
+        """Check the keys of the next rows, as far as necessary; rows without keys are ignored."""
         if not self._unseen:
             return
         for row in islice(rows, LOOKED_AT - self._looked):
@@ -210,7 +210,7 @@ class RowConverter:
             self.warn(" so far")
 
     def warn(self, so_far: str = "") -> None:
-        """Say which fields no row had, once; to be called when there are no more rows."""
+        """Warn once about fields that no row had; call when there are no more rows."""
         others = [str(key) for key in self._keys if key not in self._names]
         for field in self._names:
             if field in self._unseen and self._rows:
@@ -219,22 +219,22 @@ class RowConverter:
 
 
 def _column(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
-    """Convert a column; times that all come as text, as in JSON, are parsed together."""
+    """Convert a column; if all dates or timestamps are text, as in JSON, they are parsed in bulk."""
     if pa.types.is_temporal(type_) and set(map(type, values)) <= {str, type(None)}:
         try:
             texts = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         except UnicodeError:
             return to_array(values, type_)
-        if not pc.any(pc.equal(texts, "")).as_py():  # NULL in CSV only
+        if not pc.any(pc.equal(texts, "")).as_py():  # empty text means NULL only in CSV
             return parse_texts(texts, type_)
     return to_array(values, type_)
 
 
 class Handover(Generic[_Item]):
-    """A bounded queue between the thread that brings items, which waits for room, and the one that reads them."""
+    """A bounded queue between a producing thread, which blocks while it is full, and a consuming one."""
 
     def __init__(self, room: int, size: Callable[[_Item], int] | None = None) -> None:
-        """Hold items of at most `room` in all; an item that is larger is held alone."""
+        """Hold at most `room` in total size; a larger item is accepted when the queue is empty."""
         self._room, self._size, self.held = room, size, 0
         self._items: deque[_Item] = deque()
         self._change = threading.Condition()
@@ -243,7 +243,7 @@ class Handover(Generic[_Item]):
         self.error: BaseException | None = None
 
     def put(self, item: _Item, wait: bool = True) -> bool:
-        """Add an item once there is room; returns False if the reader has closed."""
+        """Add an item once there is room; return False if the consumer has closed."""
         size = 1 if self._size is None else self._size(item)
         with self._change:
             while wait and self.held and self.held + size > self._room and not self.closed:
@@ -257,7 +257,7 @@ class Handover(Generic[_Item]):
             return True
 
     def take(self, most: int = 1) -> list[_Item]:
-        """Wait for an item, then return those that are there; none at the end, after an error, and once closed."""
+        """Wait for an item, then return up to `most` available ones; empty after the end, an error or `close`."""
         with self._change:
             self._change.wait_for(lambda: self._items or self._ended or self.closed)
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
@@ -266,7 +266,7 @@ class Handover(Generic[_Item]):
         return taken
 
     def end(self, error: BaseException | None = None) -> None:
-        """Note that no more items come; the first error is kept, unless the reader has closed."""
+        """Mark the end of items; the first error is kept, unless the consumer has closed."""
         with self._change:
             if self.error is None and not self.closed:
                 self.error = error
@@ -274,7 +274,7 @@ class Handover(Generic[_Item]):
             self._change.notify_all()
 
     def close(self) -> None:
-        """Stop reading: what is held is dropped."""
+        """Stop consuming; queued items are dropped."""
         with self._change:
             self.closed = True
             self._items.clear()
@@ -282,7 +282,7 @@ class Handover(Generic[_Item]):
 
 
 class Wrapped:
-    """A reader around another, which it closes, and like which it is but for what a subclass changes."""
+    """A reader that wraps and closes another, and delegates to it unless a subclass overrides."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -290,24 +290,24 @@ class Wrapped:
         self.anew = begins_anew(reader)
 
     def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file the source under it is, if it is one."""
+        """Return the wrapped source's file and identity, if it has one."""
         return identify(self._reader)
 
     def read(self, limit: int) -> Chunk | None:
-        """Return the next tuples of the source under it."""
+        """Return the next tuples of the wrapped source."""
         return self._reader.read(limit)
 
     def malformed(self) -> list[Malformed]:
-        """Return the malformed rows of the source under it."""
+        """Return the malformed rows of the wrapped source."""
         return self._reader.malformed()
 
     def close(self) -> None:
-        """Close the source under it."""
+        """Close the wrapped source."""
         self._reader.close()
 
 
 class Awaited(Wrapped):
-    """A live source that is read like any other, for an engine whose time does not pass meanwhile."""
+    """Reads a live source in the caller's thread, for an engine in virtual time, which blocking does not delay."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader)
@@ -315,7 +315,7 @@ class Awaited(Wrapped):
 
 
 class PacedReader(Wrapped):
-    """A source whose tuple i is due i/rate seconds after the start of the run."""
+    """Makes tuple i of a source due i/rate seconds after the start of the run."""
 
     def __init__(self, reader: Reader, rate: float) -> None:
         super().__init__(reader)
@@ -323,7 +323,7 @@ class PacedReader(Wrapped):
         self._rate, self._count = rate, 0
 
     def read(self, limit: int) -> Chunk | None:
-        """Return the next tuples with their moments."""
+        """Return the next tuples with their due times."""
         chunk = self._reader.read(limit)
         if chunk is None:
             return None
@@ -332,22 +332,22 @@ class PacedReader(Wrapped):
 
 
 def constant_due(start: int, count: int, rate: float) -> Int64s:
-    """Return the moments of tuples start, start+1, ... at `rate` tuples per second: tuple i at i/rate."""
+    """Return the due times of tuples start, start+1, ... at `rate` tuples per second: i/rate for tuple i."""
     return whole_moments(np.arange(start, start + count, dtype=np.float64) * (SECOND / rate))
 
 
 def whole_moments(moments: npt.NDArray[np.floating[Any]]) -> Int64s:
-    """Return moments in whole nanoseconds; what lies beyond LONGEST, 146 years from now, is put there."""
+    """Round to whole nanoseconds, capped at LONGEST, 146 years."""
     due: Int64s = np.minimum(np.rint(moments), LONGEST).astype(np.int64)
     return due
 
 
 class SkippingReader(Wrapped):
-    """A source without its first tuples, which a saved run has taken, and without the malformed rows that it reported.
+    """A source without the first tuples, which a saved run has taken, and without the malformed rows that it reported.
 
-    Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
-    early. The moments of a timed source stay as they are: all sources must be shifted together. Malformed rows come in
-    the input's order, so that their number says which of them were reported.
+    Skipping happens in the first `read`, which raises an InputError that names the source if the input ends too early.
+    The due times of a timed source are not shifted: all sources must be shifted together. Malformed rows come in input
+    order, so their count tells which were reported.
     """
 
     def __init__(self, reader: Reader, source: str, tuples: int, refused: int = 0) -> None:
@@ -358,7 +358,7 @@ class SkippingReader(Wrapped):
         self._lock = threading.RLock()
 
     def read(self, limit: int) -> Chunk | None:
-        """Return the next tuples behind the skipped ones."""
+        """Return the next tuples after the skipped ones."""
         while self._skipped < self._tuples:
             chunk = self._reader.read(min(self._tuples - self._skipped, _SKIPPED))
             if chunk is None:
@@ -371,14 +371,14 @@ class SkippingReader(Wrapped):
         return self._reader.read(limit)
 
     def malformed(self) -> list[Malformed]:
-        """Return the malformed rows met since the last call that the saved run has not reported."""
+        """Return the malformed rows found since the last call, without those that the saved run reported."""
         with self._lock:
             self._collect()
             kept, self._malformed = self._malformed, []
         return kept
 
     def _collect(self) -> None:
-        # A live source is read by one thread while another asks for its malformed rows.
+        # One thread may read a live source while another collects its malformed rows.
         with self._lock:
             met = self._reader.malformed()
             forgotten = min(self._forget, len(met))

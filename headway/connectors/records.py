@@ -1,8 +1,8 @@
-"""Where the records of CSV text start and end, also where quotes stray.
+"""Find where the records of CSV text start and end, even with stray quotes.
 
-A record is found by its quotes alone, so a stray quote can make one record of many lines. What follows from the text
-is found here (`scan`); that such a record is no row after all is found by the reader, which takes it apart (`part`).
-Both depend on the text only, never on how it was read.
+Records are found by their quotes alone, so a stray quote can merge many lines into one record. `scan` finds what
+follows from the text; the reader discovers that such a record is not a row, and splits it with `part`. Both depend only
+on the text, never on how it was divided into reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OPEN = "a quote is opened but not closed"
 STRAY = "a quote stands where it does not belong"
 
 _QUOTED = re.compile(rb'(?:(?<=[,\n\r])|\A)"[^"]*+(?:""[^"]*+)*+(?:"(?:(?=[,\n\r])|\Z|())|())')
-"""A quoted field; with group 1 when other text follows it, with group 2 when the bytes end before its last quote."""
+"""A quoted field; group 1 if other text follows it, group 2 if the bytes end before its closing quote."""
 
 _BREAK = re.compile(rb"[\r\n]")
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)")
@@ -27,26 +27,26 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)")
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where the complete records of some CSV start and end (at their line break), and which ones are broken."""
+    """Where complete records start and end (at their line break), and which are broken."""
 
     starts: Int64s
     ends: Int64s
     broken: dict[int, str]
-    """Start of a broken record to the reason."""
+    """The reason for each broken record, by its start."""
 
 
 def scan(data: bytes, final: bool) -> Records:
-    """Find the records in bytes that start with one. A line break inside a quoted field does not end a record.
+    """Find the records in bytes that begin with one. A line break inside a quoted field does not end a record.
 
-    A quoted field that other text follows breaks its line, and only this line: most often a quote was not
-    closed, and the next quote belongs to another record. An open quote stops the scan unless the bytes are
-    `final`: its end may still come.
+    If other text follows a quoted field, only its first line is broken: usually a quote was not closed, and the next
+    quote belongs to another record. An open quote stops the scan unless the bytes are `final`, because its end may
+    still be read.
     """
     view = np.frombuffer(data, np.uint8)
     breaks = view == 10
     lone = view == 13
     lone[:-1] &= ~breaks[1:]
-    lone[-1:] &= final  # else its line feed may still come
+    lone[-1:] &= final  # otherwise its line feed may still be read
     ends: Int64s = np.flatnonzero(breaks | lone)
     spans: list[tuple[int, int]] = []
     wrong: dict[int, str] = {}
@@ -73,35 +73,35 @@ def scan(data: bytes, final: bool) -> Records:
     broken: dict[int, str] = {}
     for quote, reason in wrong.items():
         record = int(np.searchsorted(starts, quote, "right")) - 1
-        if record >= 0 and quote < ends[record]:  # else it is in the part that is not complete
+        if record >= 0 and quote < ends[record]:  # otherwise the record is incomplete
             broken.setdefault(int(starts[record]), reason)
     return Records(starts, ends, broken)
 
 
 def filled(data: bytes, records: Records) -> Records:
-    """Return the records without the blank lines."""
+    """Return the records without blank lines."""
     pairs = zip(records.starts.tolist(), records.ends.tolist(), strict=True)
     keep = np.array([bool(data[start:end].strip(b"\r\n")) for start, end in pairs], np.bool_)
     return Records(records.starts[keep], records.ends[keep], records.broken)
 
 
 def first_break(data: bytes) -> int:
-    """Return where the first line ends: the place of its line feed, or of its carriage return alone; -1 if nowhere."""
+    """Return the position of the first line's end, a line feed or a lone carriage return; -1 if there is none."""
     found = _LINE.match(data)
     return -1 if found is None else found.end() - 1
 
 
 def several_lines(data: bytes, start: int, end: int) -> bool:
-    """Whether a record, which ends before the line break at `end`, spans more than one line."""
+    """Whether a record that ends at the line break at `end` spans more than one line."""
     return _BREAK.search(data, start, end - (data[end - 1 : end + 1] == b"\r\n")) is not None
 
 
 def part(data: bytes, records: Records, reasons: Mapping[int, str], by_line: bool) -> tuple[Records, int]:
-    """Break the first lines of the records with these starts, and find records in the lines after them.
+    """Mark the first lines of the records in `reasons` as broken, and scan the lines after them for records.
 
-    Those end where the old ones did, or else the last of them, which then is opened by a quote, may be longer: then
-    the new records end before it, and so does what is returned as their length; the rest must be scanned again.
-    With `by_line` each of their lines is a record.
+    The new records end where the old one did, unless the last one opens a quote and may extend beyond it. In that case
+    the result stops before that one, and the returned length tells how much was covered; the caller must scan the rest
+    again. With `by_line` every line of such a record becomes a record.
     """
     starts: list[int] = []
     ends: list[int] = []
@@ -116,7 +116,7 @@ def part(data: bytes, records: Records, reasons: Mapping[int, str], by_line: boo
             continue
         broken[start] = reasons[start]
         first = _LINE.match(data, start, end + 1)
-        assert first is not None  # a record ends with a line break
+        assert first is not None  # a record always ends with a line break
         found = _lines(data[start : end + 1]) if by_line else scan(data[first.end() : end + 1], False)
         offset = start if by_line else first.end()
         if not by_line:
@@ -132,7 +132,7 @@ def part(data: bytes, records: Records, reasons: Mapping[int, str], by_line: boo
 
 
 def _lines(data: bytes) -> Records:
-    """Return every line as a record; one with a quote that the same line does not close is broken."""
+    """Return every line as a record, broken if it has a quote that the same line does not close."""
     starts, ends = [], []
     broken: dict[int, str] = {}
     for line in _LINE.finditer(data):

@@ -1,6 +1,6 @@
-"""Find the connector for what the user gave, and check what the settings of connectors have in common.
+"""Find the connector for what the user gave, and check the settings that connectors share.
 
-Kinds register themselves here (`register_source`, `register_sink`); this module names none of them.
+Connectors register themselves here (`register_source`, `register_sink`); this module names none of them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from headway.network.trust import OWN, Trust
 from headway.paths import unusable
 
 SLOWEST, FASTEST = 1e-9, 1e18
-"""The bounds of rates and speeds: one tuple in 31 years, and more than any clock resolves."""
+"""The bounds of rates and speed-ups: one tuple in 31 years, and more than any clock resolves."""
 
 _Asked = TypeVar("_Asked", SourceRequest, SinkRequest)
 _Opened = TypeVar("_Opened")
 
 
 class _Kinds(Generic[_Asked, _Opened]):
-    """The kinds of sources, or of sinks, by name and by the suffixes of files."""
+    """The registered kinds of sources, or of sinks, by name and by file suffix."""
 
     def __init__(self) -> None:
         self.factories: dict[str, Callable[[_Asked], _Opened]] = {}
@@ -48,10 +48,10 @@ class _Kinds(Generic[_Asked, _Opened]):
         suffixes: tuple[str, ...] = (),
         permit: Callable[[_Asked], object] | None = None,
     ) -> None:
-        """Make `{kind: settings}` a source or a sink, and also paths with one of the suffixes.
+        """Register `{kind: settings}`, and paths with one of the suffixes, as a source or a sink.
 
-        `permit` raises the request's error for settings that its trust does not allow, and opens nothing; a kind
-        without one is closed to strangers unless the operator allows it by name.
+        `permit` opens nothing and raises the request's error for settings that its trust does not allow. Without it, a
+        stranger's file may use the kind only if the operator allows it by name.
         """
         self.factories[kind], self._permits[kind] = factory, permit
         self._suffixes.update(dict.fromkeys(suffixes, kind))
@@ -61,11 +61,11 @@ class _Kinds(Generic[_Asked, _Opened]):
         return tuple(sorted(self.factories))
 
     def suffixes(self) -> tuple[str, ...]:
-        """Return the file suffixes that are known."""
+        """Return the known file suffixes."""
         return tuple(sorted(self._suffixes))
 
     def permit(self, request: _Asked) -> tuple[str, _Asked]:
-        """Return the kind that a request names, and the request with its settings, if its trust allows them."""
+        """Return the kind that a request names, and the request with that kind's settings, if its trust allows them."""
         settings = request.settings
         if isinstance(settings, Mapping):
             kind, settings = self._of_mapping(settings, request)
@@ -80,7 +80,7 @@ class _Kinds(Generic[_Asked, _Opened]):
         return kind, request
 
     def open(self, request: _Asked) -> _Opened:
-        """Open what a mapping or a path names."""
+        """Open the connector that a mapping or a path names."""
         kind, request = self.permit(request)
         return self.factories[kind](request)
 
@@ -122,7 +122,7 @@ register_sink, sink_kinds, sink_suffixes = _sinks.register, _sinks.names, _sinks
 
 
 def register_source_object(accepts: Callable[[object], bool], factory: SourceFactory) -> None:
-    """Make Python objects a source; the first registered test that accepts an object wins."""
+    """Register a source made from Python objects; the first registered test that accepts an object wins."""
     _objects.append((accepts, factory))
 
 
@@ -136,12 +136,12 @@ def open_source(
     base: Path | None = None,
     trust: Trust = OWN,
 ) -> Reader:
-    """Open what the user gave for a source.
+    """Open a source from what the user gave.
 
     `what` is a path (by suffix; "-" is standard input as JSON lines), an Arrow table, batch or reader, an
     iterable of dicts or of tuples in field order, a connector mapping such as {csv: path}, or a Reader. With
-    `rate`, tuples per second, it becomes timed. `strict` makes a malformed row an InputError. Relative paths
-    count from `base`. Raises InputError for whatever cannot be opened, or is not allowed by `trust`.
+    `rate`, in tuples per second, it becomes timed. `strict` makes a malformed row an InputError. Relative paths
+    are resolved against `base`. Raises InputError if it cannot be opened or `trust` does not allow it.
     """
     who = f"source '{name}'"
     request = SourceRequest(name, schema, what, base, trust, check_rate(rate, who), strict)
@@ -161,11 +161,11 @@ def open_source(
 
 
 def open_sink(name: str, schema: Schema, what: object, base: Path | None = None, trust: Trust = OWN) -> Writer:
-    """Open what the user gave for an output.
+    """Open an output from what the user gave.
 
     `what` is a path (by suffix; "-" is standard output as JSON lines), a function of a record batch, a
-    connector mapping such as {csv: path}, a Writer, or None to discard. Raises OutputError for whatever
-    cannot be opened, or is not allowed by `trust`.
+    connector mapping such as {csv: path}, a Writer, or None to discard. Relative paths are resolved against `base`.
+    Raises OutputError if it cannot be opened or `trust` does not allow it.
     """
     if isinstance(what, Writer):
         return what
@@ -181,30 +181,30 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None,
 
 
 def permit_source(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
-    """Raise an InputError if a file says of a source what `trust` does not allow; opens and contacts nothing."""
+    """Raise an InputError if a file's source is not allowed by `trust`; opens and contacts nothing."""
     if isinstance(what, Mapping | str | Path):
         _sources.permit(SourceRequest(name, schema, what, base, trust))
 
 
 def permit_sink(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
-    """Raise an OutputError if a file says of an output what `trust` does not allow; opens and contacts nothing."""
+    """Raise an OutputError if a file's output is not allowed by `trust`; opens and contacts nothing."""
     if isinstance(what, Mapping | str | Path):
         _sinks.permit(SinkRequest(name, schema, what, base, trust))
 
 
 def permit_path(request: Request) -> None:
-    """Permit a connector whose settings are a path: a source reads it, a sink writes it."""
+    """Check the trust for a connector whose settings are a path: read for a source, write for a sink."""
     if isinstance(request.settings, str | Path):
         who, write = f"{request.who}: {request.part}", request.part == "sink"
         request.trust.check_path(request.settings, request.base, who, request.error, write=write)
 
 
 def permit_anyone(request: Request) -> None:
-    """Permit a kind that reaches nothing outside the run."""
+    """Allow a kind that accesses nothing outside the run."""
 
 
 def check_rate(rate: object, who: str, given: str | None = None) -> float | None:
-    """Return a rate in tuples per second, or raise InputError, which quotes the rate as it was `given`."""
+    """Return a rate in tuples per second, or raise InputError; `given` is the rate as the user wrote it."""
     if rate is None:
         return None
     number, said = finite(rate), rate if given is None else given
@@ -216,7 +216,7 @@ def check_rate(rate: object, who: str, given: str | None = None) -> float | None
 
 
 def find_path(request: Request, path: object) -> Path:
-    """Return the path that a file connector's settings name, text or a Path; a relative one counts from the base."""
+    """Return the path in a file connector's settings, text or a Path; a relative one is resolved against the base."""
     if not isinstance(path, str | Path) or not str(path):
         raise request.error(f"{request.who}: expected a path, not {path!r}")
     _refuse_address(path, request)
@@ -230,7 +230,7 @@ def find_path(request: Request, path: object) -> Path:
 def check_keys(
     settings: object, allowed: tuple[str, ...], who: str, what: str, error: type[HeadwayError] = InputError
 ) -> Mapping[str, object]:
-    """Return settings that are a mapping with known keys only, or raise `error`."""
+    """Return settings if they are a mapping with allowed keys only, or raise `error`."""
     if not isinstance(settings, Mapping):
         raise error(f"{who}: {what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
     for key in settings:
@@ -240,12 +240,12 @@ def check_keys(
 
 
 def is_whole(value: object, least: int) -> TypeGuard[int]:
-    """Whether a setting is a whole number from `least` on."""
+    """Whether a setting is a whole number of at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _refuse_address(what: str | Path, request: Request) -> None:
-    """Raise if a path is an address such as ``kafka://host``, with what to write instead."""
+    """Raise if a path is an address such as ``kafka://host``, and say what to write instead."""
     sink = request.part == "sink"
     hint = scheme_hint(what, sink) if ":" in str(what) else ""
     if hint:
@@ -259,7 +259,7 @@ _OTHERS = ("amqp", "amqps", "mqtt", "mqtts", "nats", "pulsar", "redis", "rediss"
 
 
 def scheme_hint(what: object, sink: bool) -> str:
-    """Return what to write instead of an address, or an empty string if it is none; a bare name is one, too."""
+    """Return what to write instead of an address or a bare system name; empty if it is neither."""
     text = str(what)
     found = _SCHEME.match(text)
     scheme, side = (found[1] if found else text).lower(), "sink" if sink else "source"

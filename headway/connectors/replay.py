@@ -1,4 +1,4 @@
-"""Replay a file at a given rate, or by a field at a given speed-up."""
+"""Replay a file at a given rate, or by the times in a field, at a given speed-up."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ DAY = 86_400 * SECOND
 
 
 class _ReplayReader(Wrapped):
-    """A source whose tuples are due by the values of a field, `speed` times as fast as they say.
+    """A source whose due times come from a field, `speed` times as fast as recorded.
 
-    The first value is the start of the run. A value that goes back, and NULL, is due at once: not before its
-    predecessor. Numbers are seconds.
+    The first value is the start of the run. A tuple whose value is NULL, not finite or smaller than an earlier one is
+    due together with its predecessor. Numbers are seconds.
     """
 
     def __init__(self, reader: Reader, schema: Schema, field: str, speed: float) -> None:
@@ -55,7 +55,7 @@ class _ReplayReader(Wrapped):
         return Chunk(chunk.batch, self._due(column.values, known))
 
     def _due(self, values: npt.NDArray[np.generic], known: npt.NDArray[np.bool_]) -> Int64s:
-        # Before the difference is taken, or far values of 64 bits would wrap around.
+        # Convert before subtracting, or distant 64-bit values would wrap around.
         since = np.where(known, values, 0).astype(np.float64) - float(self._first or 0)
         near = np.abs(since) < 2.0**52
         if values.dtype.kind == "i" and self._first is not None:

@@ -1,8 +1,8 @@
 """Any Spark streaming source, or a streaming DataFrame, as a source; any Spark batch writer as a sink.
 
-A streaming query of its own feeds the network: each of its micro-batches comes to the driver as Arrow, waits
-until there is room, and is read like any other live source. With a state directory a micro-batch is kept in a
-spool before Spark commits it, so nothing is lost or read twice. Every micro-batch of an output becomes one write.
+A streaming query of its own feeds each source: its micro-batches come to the driver as Arrow, wait until there is room,
+and are read like any live source. With a state directory a micro-batch is stored in a spool before Spark commits it, so
+nothing is lost or read twice. Every micro-batch of an output becomes one write.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AHEAD = 1 << 18
-"""Tuples that may wait to be read; then the feeding query waits too. A single micro-batch may be larger."""
+"""How many tuples may be queued before the feeding query blocks. A single micro-batch may be larger."""
 
 _KEYS = ("format", "path", "options", "schema", "select", "available_now", "frame")
 _TYPED = ("avro", "csv", "json", "orc", "parquet", "xml")
-"""Formats whose columns the reader declares."""
+"""Formats for which the reader must declare the columns."""
 _MARKING = ("csv", "json")
-"""Formats that can return a row that does not parse, unless the user's own `mode` decides otherwise."""
+"""Formats that can return unparsable rows, unless the user's own `mode` decides otherwise."""
 _CORRUPT = "__hw_corrupt"
 _PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13",
@@ -53,20 +53,20 @@ _MODES = ("append", "overwrite", "ignore", "error")
 _TABLE = re.compile(r"\w+(?:\.\w+){0,2}")
 _SINK_KEYS = ("format", "path", "table", "options", "mode")
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
-"""Formats whose directories may consist of directories."""
+"""Formats whose directories may have subdirectories."""
 
 _openers: list[Callable[[], Any]] = []
-"""How a session is opened when there is none: connectors know no engine, so the Spark engine says it."""
+"""The function that opens a session if there is none, set by the Spark engine: connectors import no engine."""
 _lock = threading.Lock()
 
 
 class SparkReader(BatchReader):
-    """Reads what a streaming query brings. Spark starts, and columns are matched, with the first read."""
+    """Reads from a streaming query. The first read starts Spark and matches the columns."""
 
     live = True
 
     def __init__(self, request: SourceRequest) -> None:
-        """Read the settings, or raise an InputError that names the key; nothing is opened."""
+        """Read the settings; an InputError names the key. Opens nothing."""
         super().__init__(request)
         who, given = f"{request.who}: spark", request.settings
         frame: Any = given.get("frame") if isinstance(given, Mapping) else given
@@ -101,7 +101,7 @@ class SparkReader(BatchReader):
         self._typed = None if schema is None else Schema.parse(schema)
         self._request, self._frame, self._format, self._path = request, frame, str(format_ or ""), path
         self._select, self._options = tuple(select), options
-        # How messages name it.
+        # What messages call the source.
         self._place = "the streaming DataFrame" if frame is not None else f"Spark's '{self._format}' stream"
         self.timed = request.rate is not None
         self.finite = now
@@ -117,14 +117,14 @@ class SparkReader(BatchReader):
     # Resuming
 
     def resume(self, folder: str, tuples: int, refused: int) -> None:
-        """Resume where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
+        """Resume where a saved run stopped, and store batches in `folder` until they are acknowledged."""
         self._spool = Spool(folder, self._request.schema.to_arrow(), self.name, tuples, refused)
         self._acknowledged, self._given = (tuples, refused), tuples
         for rest in self._spool.rest():
             self._ready.put(rest, wait=False)
 
     def acknowledge(self, tuples: int, refused: int) -> None:
-        """Note how much is durable; the feeding query forgets it with its next batch."""
+        """Note what is durable; the feeding query deletes it with its next batch."""
         self._acknowledged = (tuples, refused)
 
     # Reading
@@ -155,12 +155,12 @@ class SparkReader(BatchReader):
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self._request.schema.to_arrow())
 
     def malformed(self) -> list[Malformed]:
-        """Return the malformed rows met since the last call; another thread may be reading."""
+        """Return the malformed rows found since the last call; another thread may be reading."""
         with self._lock:
             return super().malformed()
 
     def close(self) -> None:
-        """Stop the feeding query; what is neither spooled nor read is dropped."""
+        """Stop the feeding query; micro-batches that are neither spooled nor read are dropped."""
         self._ready.close()
         with self._lock:
             query, self._query = self._query, None
@@ -193,7 +193,7 @@ class SparkReader(BatchReader):
         threading.Thread(target=self._watch, args=(query,), name=f"headway-feed-{self.name}", daemon=True).start()
 
     def _open(self, session: SparkSession) -> DataFrame:
-        """Return the stream as Spark gives it, with a column for rows that do not parse where that is possible."""
+        """Return the stream as Spark loads it, with a column for unparsable rows if the format supports it."""
         if self._frame is not None:
             found: DataFrame = self._frame
         else:
@@ -220,7 +220,7 @@ class SparkReader(BatchReader):
             raise InputError(f"{self._who}: select: {first_line(error)}; columns: {', '.join(names)}") from error
 
     def _columns(self, frame: DataFrame) -> DataFrame:
-        """Return the columns that the source has, or raise InputError that names what is missing or does not fit."""
+        """Select the source's columns, or raise InputError that names what is missing or does not fit."""
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
@@ -231,7 +231,7 @@ class SparkReader(BatchReader):
         return frame.select(*["`" + name.replace("`", "``") + "`" for name in names])
 
     def _take(self, frame: DataFrame, number: int) -> None:
-        """Take a micro-batch; called by Spark, which commits it when this returns."""
+        """Handle a micro-batch; called by Spark, which commits it when this returns."""
         try:
             if self._ready.closed:
                 raise InputError(f"{self._who} is closed")
@@ -242,12 +242,12 @@ class SparkReader(BatchReader):
                 self._spool.keep(number, rest.table, rest.malformed)
                 self._spool.trim(*self._acknowledged)
             self._ready.put(rest)
-        except BaseException as error:  # whatever it is: the reader waits for tuples and must be told
+        except BaseException as error:  # of any kind: the reader is waiting and must be told
             self._fail(error)
             raise
 
     def _is_new(self, number: int) -> bool:
-        """Whether a micro-batch is not kept yet; Spark repeats the last one if it could not commit it."""
+        """Whether a micro-batch is not stored yet; Spark repeats the last one if it could not commit it."""
         assert self._spool is not None
         if number < self._spool.newest:
             raise InputError(
@@ -284,7 +284,7 @@ class SparkReader(BatchReader):
         self._ready.end()
 
     def _fail(self, error: BaseException) -> None:
-        """End with an error, unless there is one: what Python raised comes again, wrapped by Spark."""
+        """End with an error, unless there is one already: Spark wraps what Python raised and raises it again."""
         self._ready.end(error if isinstance(error, HeadwayError) else self._stopped(error))
 
     def _stopped(self, error: BaseException) -> InputError:
@@ -304,33 +304,33 @@ class SparkReader(BatchReader):
 
 
 def spark_schema(schema: pa.Schema) -> Any:
-    """Return an Arrow schema as Spark's; timestamps without a zone stay so."""
+    """Convert an Arrow schema to Spark's; timestamps without a zone stay without one."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def is_streaming(what: object) -> bool:
-    """Whether an object is a streaming DataFrame; asks without loading Spark."""
+    """Whether an object is a streaming DataFrame; does not import Spark."""
     return type(what).__module__.startswith("pyspark.") and getattr(what, "isStreaming", False) is True
 
 
 def _stop(query: Any) -> None:
     if query is not None:
-        with contextlib.suppress(Exception):  # it may have failed or ended by itself
+        with contextlib.suppress(Exception):  # it may have failed or ended already
             query.stop()
 
 
 class SparkSink(BatchesSink):
     """Writes an output with Spark.
 
-    A file format writes each of them into a directory
-    of its own below the path, named by unit and batch, so that writing it again changes nothing. Delta is told
-    unit and batch and leaves out what it has. Any other writer may get the last micro-batch twice after a crash.
+    A file format writes each micro-batch into a directory of its own below the path, named by unit and batch, so that
+    repeating it changes nothing. Delta gets unit and batch as a transaction and skips what it already has. Any other
+    writer may receive the last micro-batch twice after a crash.
     """
 
     def __init__(self, request: SinkRequest) -> None:
-        """Read the settings, or raise an OutputError that names the key; Spark is asked with the first write."""
+        """Read the settings; an OutputError names the key. Spark is contacted with the first write."""
         super().__init__()
         who = f"{request.who}: spark"
         given = check_keys(request.settings, _SINK_KEYS, request.who, "spark", OutputError)
@@ -349,7 +349,7 @@ class SparkSink(BatchesSink):
             if not _TABLE.fullmatch(table):
                 raise OutputError(f"{who}: table is a name such as alarms or shop.alarms, not '{table[:60]}'")
             request.trust.check_table(table, f"{who}: table", OutputError)
-        # Each micro-batch gets a directory of its own, which a repetition replaces.
+        # Each micro-batch gets its own directory, which a repetition replaces.
         self._files = path is not None and format_.lower() in _FILES
         if self._files and mode != "append":
             raise OutputError(
@@ -367,7 +367,7 @@ class SparkSink(BatchesSink):
         table = pa.Table.from_batches(batches, self._schema)
         try:
             frame: Any = session.createDataFrame(table, schema=spark_schema(self._schema))
-            if self._files:  # one file, in the tuples' order
+            if self._files:  # one file, to keep the order of tuples
                 writer = frame.coalesce(1).write.format(self._format).options(**self._options).mode("overwrite")
                 writer.save(f"{str(self._path).rstrip('/')}/{self._column}={unit}-{batch:010d}")
                 return
@@ -384,27 +384,27 @@ class SparkSink(BatchesSink):
             raise OutputError(f"{self._who}: Spark's '{self._format}' cannot write: {first_line(error)}") from error
 
 
-# The session: the one there is, or one that an engine opens
+# The session: the existing one, or one that an engine opens
 
 
 def register_session(open_session: Callable[[], Any]) -> None:
-    """Set how a session is opened when there is none."""
+    """Set the function that opens a session if there is none."""
     _openers[:] = [open_session]
 
 
 def java_context(session: Any) -> Any:
-    """Return the JVM's side of a session's context; None if somebody has stopped it, as far as Python knows."""
+    """Return the JVM side of a session's context; None if the session was stopped through Python."""
     return getattr(getattr(session, "_sc", None), "_jsc", None)
 
 
 def find_session() -> SparkSession | None:
-    """Return this process's live session, whichever thread opened it, or None. Starts nothing."""
+    """Return this process's live session, whichever thread opened it, or None. Never starts one."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession
 
     anyone: Any = SparkSession
-    # The active session belongs to a thread; the instantiated one to the process.
+    # The active session is per thread, the instantiated one per process.
     for session in (anyone.getActiveSession(), anyone._instantiatedSession):
         context = java_context(session)
         if context is not None and not context.sc().isStopped():
@@ -414,8 +414,8 @@ def find_session() -> SparkSession | None:
 
 
 def need_session(who: str, error: type[HeadwayError]) -> SparkSession:
-    """Return the live session, or open one, which takes seconds; raises `error` if nobody can."""
-    with _lock:  # several sources may start at once
+    """Return the live session, or open one, which takes seconds; raises `error` if none can be opened."""
+    with _lock:  # several sources may start at the same time
         session = find_session()
         if session is not None:
             return session
@@ -426,7 +426,7 @@ def need_session(who: str, error: type[HeadwayError]) -> SparkSession:
 
 
 def first_line(problem: BaseException) -> str:
-    """Return the line of a Spark error that says what is wrong."""
+    """Return the line of a Spark error that states the problem."""
     text = str(problem).strip()
     cause = getattr(problem, "java_exception", None)
     if cause is not None:
@@ -435,7 +435,7 @@ def first_line(problem: BaseException) -> str:
     return lines[0] if lines else type(problem).__name__
 
 
-# Constructing either opens nothing, so it is also how settings are checked.
+# The constructors open nothing, so they also serve as `permit`.
 register_source("spark", SparkReader, permit=SparkReader)
 register_source_object(is_streaming, SparkReader)
 register_sink("spark", SparkSink, permit=SparkSink)

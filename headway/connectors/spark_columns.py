@@ -1,7 +1,7 @@
-"""SQL expressions of a network file as Spark columns: parsed by Headway, built node by node, never sent as text.
+"""A network file's SQL expressions as Spark columns: parsed by Headway and built node by node, never passed as text.
 
-Spark's SQL can run any Java method (`reflect`), so no text from a file gets there. What is neither a known function nor
-a known piece of syntax is refused. Names and values travel as data.
+Spark's SQL can call any Java method (`reflect`), so it must never see text from a file. Only known functions and known
+syntax are accepted. Names and values are passed as data.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _FURTHER = frozenset(
         "url_decode url_encode xxhash64"
     )
 )
-"""Functions of Spark, beside Headway's own, that see only their arguments, or the row's file and moment."""
+"""Spark functions, in addition to Headway's own, that access only their arguments, or the row's file and time."""
 FUNCTIONS = frozenset(BUILTINS) | _FURTHER
 _TYPED_BY_TEXT = {"from_json": 1, "from_csv": 1}
-"""Functions one of whose arguments is a schema; it is read by Headway and written again."""
+"""Functions with a schema argument, and its position; Headway parses the schema and writes it anew."""
 _GROWING = {"repeat": 1, "lpad": 1, "rpad": 1}
 _LONGEST = 100_000
 
 
 def check_select(items: Sequence[str]) -> None:
-    """Raise an ExpressionError if a select list has anything that is not known; needs no Spark."""
+    """Raise an ExpressionError if a select list contains anything unknown; needs no Spark."""
     for tree in parse_items(list(items)):
         _check(tree)
 
@@ -63,14 +63,14 @@ def select_columns(items: Sequence[str], names: Sequence[str]) -> list[Column]:
 
 
 def to_column(tree: exp.Expression) -> Column:
-    """Return a tree as a Spark column; an ExpressionError names what is not known."""
+    """Convert a tree to a Spark column; an ExpressionError names what is unknown."""
     _check(tree)
     made: Column = _build(tree)
     return made
 
 
 def _check(tree: Any) -> None:
-    """Walk a whole tree before anything is built, so that a check without Spark finds the same."""
+    """Check a whole tree before anything is built, so that a check without Spark gives the same errors."""
     if isinstance(tree, exp.Alias):
         tree = tree.this
     if _is_star(tree):
@@ -119,7 +119,7 @@ def _check_value(tree: Any) -> None:
 
 
 def _check_call(tree: Any) -> None:
-    name = tree.this.lower() if isinstance(tree.this, str) else ""  # `name`(…) in backticks is an identifier
+    name = tree.this.lower() if isinstance(tree.this, str) else ""  # in backticks it is an identifier
     if name not in FUNCTIONS:
         hint = did_you_mean(name, FUNCTIONS) or ";"
         raise ExpressionError(
@@ -136,7 +136,7 @@ def _check_call(tree: Any) -> None:
 
 
 def _build(tree: Any) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
     return _build(tree.this).alias(tree.alias) if isinstance(tree, exp.Alias) else _builder(tree)(F, tree)
 
@@ -164,7 +164,7 @@ def _literal(functions: Any, tree: Any) -> Any:
 
 
 def _number(text: str) -> float | int | Decimal:
-    """Return a number that `headway.expressions` has checked, in the type that SQL gives it."""
+    """Return a checked number in the type that SQL gives it."""
     if "e" in text.lower():
         return float(text)
     whole = text.lstrip("-").isdigit() and -(2**63) <= int(text) < 2**63
@@ -251,7 +251,7 @@ def _interval(functions: Any, tree: Any) -> Any:
     if found.months:
         return functions.make_ym_interval(functions.lit(0), functions.lit(found.months))
     made = functions.lit(dt.timedelta(microseconds=found.microseconds))
-    # A date stays a date only if the interval is one of days.
+    # Adding an interval keeps a date a date only if Spark knows that the interval is in days.
     return made.cast(DayTimeIntervalType(0, 0)) if found.whole_days and found.microseconds % DAY == 0 else made
 
 

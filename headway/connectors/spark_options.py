@@ -1,7 +1,7 @@
-"""Which of Spark's formats and options a network file may name, because they are known to load no code.
+"""The Spark formats and options that a network file may name, because they are known not to load code.
 
-Spark hands every option of a file format on to Hadoop's configuration, and some sources load the classes that options
-name. So options are known one by one; the operator can let in more (`--allow-format`, `--allow-option`).
+Spark passes every option of a file format on to Hadoop's configuration, and some sources load classes that options
+name. Options are therefore listed one by one; the operator can allow more (`--allow-format`, `--allow-option`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from headway.storage.filesystems import is_uri
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text once each, in lower case and in order."""
+    """Split text into unique words, in lower case, sorted."""
     return tuple(sorted({word.lower() for word in text.split()}))
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The options of a format in lower case: for everybody, for one's own files only, and those that name hosts."""
+    """A format's options in lower case: allowed to everyone, only in one's own files, and those that name hosts."""
 
     options: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Format:
 
     @classmethod
     def of(cls, options: str, own: str = "", hosts: str = "") -> Format:
-        """Read words; hosts are options for everybody, whose values are checked."""
+        """Parse lists of words; `hosts` are allowed to everyone, but their values are checked."""
         return cls(words(f"{options} {hosts}"), words(own), words(hosts))
 
 
@@ -41,7 +41,7 @@ _FILES = (
     "compression maxRecordsPerFile"
 )
 _MOVES = "cleanSource sourceArchiveDir"
-"""Deletes or moves what was read."""
+"""Options that delete or move input files."""
 _TEXTS = (
     "encoding charset locale timeZone dateFormat timestampFormat timestampNTZFormat mode columnNameOfCorruptRecord "
     "multiLine lineSep samplingRatio nullValue enableDateTimeParsingFallback inferSchema mergeSchema"
@@ -112,14 +112,14 @@ FORMATS: Mapping[str, Format] = {
     ),
 }
 _CLASSES = ("compression", "codec", "encoding", "charset")
-"""Options of which a longer value would be the name of a class to load."""
+"""Options whose value, unless it is a short name, could be the name of a class to load."""
 _SHORT = re.compile(r"[\w-]{0,40}")
 _JDBC = re.compile(r"jdbc:[a-z0-9]+://([A-Za-z0-9._-]+(?::[0-9]+)?)/[\w-]*")
-"""A database address without settings: those of some drivers load classes and read files."""
+"""A database address without settings; some drivers' settings load classes or read files."""
 
 
 def read_text(given: Mapping[str, object], key: str, request: Request) -> str | None:
-    """Return a setting that is text, or None if it is not given."""
+    """Return a setting that must be text, or None if it is not given."""
     value = given.get(key)
     if value is not None and (not isinstance(value, str) or not value):
         raise request.error(f"{request.who}: spark: {key} is text, not {value!r}")
@@ -127,7 +127,7 @@ def read_text(given: Mapping[str, object], key: str, request: Request) -> str | 
 
 
 def read_options(given: object, request: Request) -> dict[str, str]:
-    """Return Spark's options as text, as Spark has them; raises the request's error for any but plain values."""
+    """Return options as the text that Spark expects; raises the request's error for values that are not plain."""
     who = f"{request.who}: spark"
     if given is None:
         return {}
@@ -140,7 +140,7 @@ def read_options(given: object, request: Request) -> dict[str, str]:
 
 
 def allowed_path(path: str | None, request: Request) -> str | None:
-    """Return a path or URI in full, from the request's base, if its trust allows it."""
+    """Return a path or URI, with relative paths resolved against the request's base, if its trust allows it."""
     if path is None:
         return None
     who = f"{request.who}: spark: path"
@@ -152,7 +152,7 @@ def allowed_path(path: str | None, request: Request) -> str | None:
 
 
 def check_settings(format_: str, options: Mapping[str, str], trust: Trust, who: str, error: type[HeadwayError]) -> None:
-    """Raise `error` unless a file may name this format with these options; `who` says where it stands."""
+    """Raise `error` unless a file may use this format with these options; `who` is the prefix of the message."""
     trust.check_format(format_, tuple(FORMATS), f"{who}: format", error)
     known = FORMATS.get(format_.lower(), Format())
     for name, value in options.items():

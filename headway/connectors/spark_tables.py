@@ -1,4 +1,4 @@
-"""Static tables that Spark knows by name, or that only Spark reads; directories also without it."""
+"""Static tables from Spark's catalog or that only Spark can read; directories also without Spark."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROWS = 5_000_000
-"""A static table may not be longer: every process holds all of it in memory."""
+"""The most rows of a static table; every process holds all of it in memory."""
 
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc", ".parquet": "parquet"}
 
 
 def load_from_spark(ref: str, folder: Path | None) -> pa.Table | None:
-    """Return a table, view or path of the live session, or None if there is no session or it has none such."""
+    """Return a table, view or path from the live session; None without a session, or if it has no such table."""
     session = find_session()
     if session is None:
         return None
@@ -38,7 +38,7 @@ def load_from_spark(ref: str, folder: Path | None) -> pa.Table | None:
 
 
 def load_directory(ref: str, folder: Path | None) -> pa.Table | None:
-    """Return a directory of files as one table, read with Arrow, or None if there is no such directory."""
+    """Read a directory of files as one table with Arrow; None if there is no such directory."""
     name = _full(ref, folder)
     try:
         if not _is_data(name):
@@ -51,8 +51,8 @@ def load_directory(ref: str, folder: Path | None) -> pa.Table | None:
 
 
 def _read_files(place: Place, format_: str, ref: str) -> pa.Table:
-    """Return all files of a directory as one table; CSV and JSON keep every value as it is written."""
-    import pyarrow.dataset as datasets  # seldom needed, and slow to load
+    """Read all files of a directory as one table; CSV and JSON keep every value as written."""
+    import pyarrow.dataset as datasets  # rarely needed, and slow to import
 
     kind: Any = format_
     if format_ == "csv":
@@ -76,7 +76,7 @@ def _with_text(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def _find(session: SparkSession, ref: str, folder: Path | None) -> DataFrame | None:
-    quoted = split_quoted(ref)  # format.`path`, as SQL names files; read by name, never as SQL
+    quoted = split_quoted(ref)  # SQL's form for files, format.`path`; loaded by name, never as SQL
     if quoted is not None:
         return session.read.format(quoted[0]).load(_full(quoted[1], folder))
     name = _full(ref, folder)
@@ -93,7 +93,7 @@ def _full(ref: str, folder: Path | None) -> str:
 
 
 def _is_data(name: str) -> bool:
-    """Whether a name is that of a directory with something in it, or may be one elsewhere."""
+    """Whether a name is a non-empty local directory, or a URI that may be a directory."""
     return is_uri(name) or (Path(name).is_dir() and any(Path(name).iterdir()))
 
 

@@ -1,7 +1,7 @@
-"""Batches of a feed, kept on disk from the moment their origin counts them as read until the log has them.
+"""Feed batches stored on disk, from the time their origin counts them as read until the log has them.
 
-A feed commits a batch when it is kept here. So each batch is read once, even if its origin would order
-it differently the next time, and however much of it had reached the log when the process died.
+A feed commits a batch once it is stored here. Each batch is therefore read once, even if its origin would order it
+differently the next time, and however much of it had reached the log when the process died.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSED = b"headway.malformed"
 
 
 class SpooledBatch(NamedTuple):
-    """A batch in the spool: its number at its origin, and the numbers of its tuples and malformed rows."""
+    """A batch in the spool: its number at its origin, and the ranges of its tuples and malformed rows."""
 
     batch: int
     first: int
@@ -36,23 +36,23 @@ class SpooledBatch(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The file inside the spool, but for its checksum."""
+        """The file name within the spool, without the checksum."""
         return f"{_FOLDER}/{self.batch:010d}-{self.first}-{self.upto}-{self.first_refused}-{self.upto_refused}.arrow"
 
 
 @dataclass(frozen=True, slots=True)
 class Unlogged:
-    """The part of a batch that is not logged yet."""
+    """The part of a batch that is not in the log yet."""
 
     table: pa.Table
     malformed: tuple[Malformed, ...]
 
 
 class Spool:
-    """The batches of one source. Used by one thread at a time."""
+    """The stored batches of one source. Used by one thread at a time."""
 
     def __init__(self, folder: str, schema: pa.Schema, source: str, tuples: int, refused: int) -> None:
-        """Open what an earlier run left; `tuples` and `refused` of this source are in the log."""
+        """Open what an earlier run left; the log already has `tuples` and `refused` of this source."""
         self._schema, self._source = schema, source
         self._tuples, self._refused = tuples, refused
         try:
@@ -67,7 +67,7 @@ class Spool:
         self._check_gaps()
 
     def _check_gaps(self) -> None:
-        """Refuse a spool that has lost a batch which its origin counts as read."""
+        """Raise if the spool lacks a batch that its origin counts as read."""
         commits = [name.rpartition("/")[2] for name in self._place.files("checkpoint/commits")]
         committed = max((int(name) for name in commits if name.isdecimal()), default=-1)
         numbers = [one.batch for one in self._kept]
@@ -82,11 +82,11 @@ class Spool:
 
     @property
     def newest(self) -> int:
-        """The number of the last batch kept, -1 before the first."""
+        """The number of the last batch stored; -1 before the first."""
         return self._kept[-1].batch if self._kept else -1
 
     def rest(self) -> Iterator[Unlogged]:
-        """Yield what the log does not have, in order."""
+        """Yield what the log does not have yet, in order."""
         for kept in list(self._kept):
             skip, forget = self._tuples - kept.first, self._refused - kept.first_refused
             if kept.upto <= self._tuples and kept.upto_refused <= self._refused:
@@ -107,7 +107,7 @@ class Spool:
             yield Unlogged(table.slice(min(max(0, skip), table.num_rows)), malformed)
 
     def keep(self, batch: int, table: pa.Table, malformed: Sequence[Malformed]) -> None:
-        """Make a batch durable; returns when it is."""
+        """Store a batch; it is durable when this returns."""
         last = self._kept[-1] if self._kept else SpooledBatch(-1, 0, self._tuples, 0, self._refused)
         first, first_refused = max(last.upto, self._tuples), max(last.upto_refused, self._refused)
         kept = SpooledBatch(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
@@ -120,14 +120,14 @@ class Spool:
         self._kept.append(kept)
 
     def trim(self, tuples: int, refused: int) -> None:
-        """Delete the batches that the log has; not the newest, which its origin may not have committed yet."""
+        """Delete batches that are in the log, except the newest, which the origin may not have committed yet."""
         done = [one for one in self._kept[:-1] if one.upto <= tuples and one.upto_refused <= refused]
         if done:
             self._place.delete([self._names.pop(one) for one in done])
             self._kept = [one for one in self._kept if one not in done]
 
     def checkpoint(self) -> str:
-        """Return where the origin keeps its own place."""
+        """Return where the origin stores its own position."""
         return self._place.name("checkpoint")
 
     def _failed(self, where: str, error: BaseException) -> InputError:

@@ -1,4 +1,4 @@
-"""Columns of text to values and back, as CSV and JSON lines write them.
+"""Convert columns of text to values and back, as CSV and JSON lines write them.
 
 Timestamps and dates are ISO 8601, binary is base64, arrays and structs are JSON, and numbers that are not
 finite are NaN, Infinity and -Infinity.
@@ -23,16 +23,16 @@ from headway.expressions.timestamps import date_texts, in_python, timestamp_text
 from headway.network.schema import type_name
 
 _SMALL = 512
-"""So few values are parsed one by one, which bounds the cost where nearly all of them fail."""
+"""Up to this many values are parsed one by one, which bounds the cost of bisection if nearly all of them fail."""
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
 def parse_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad]:
-    """Return the values that a column of text stands for, NULL where one does not convert, and those positions.
+    """Parse a column of text; NULL where a value does not convert, with the reasons by position.
 
-    Empty text is NULL for every type but string and binary. Only the parts that fail are parsed value by value.
-    What a text stands for does not depend on the others: whatever Arrow takes, `parse_text` takes for the same value.
+    Empty text is NULL for every type but string and binary. Only the parts that fail are parsed value by value. The
+    result of a text does not depend on its neighbours: whatever Arrow accepts, `parse_text` reads as the same value.
     """
     if pa.types.is_string(type_):
         return texts, {}
@@ -65,7 +65,7 @@ def _parse(texts: pa.Array, type_: pa.DataType, offset: int, bad: Bad) -> list[p
 
 
 def parse_text(text: str, type_: pa.DataType) -> Any:
-    """Return the value that one text stands for, or raise ValueError with the reason."""
+    """Parse one text, or raise ValueError with the reason."""
     kind = kind_of(type_)
     if kind == "boolean":
         if text.lower() in _TRUE + _FALSE:
@@ -86,7 +86,7 @@ def parse_text(text: str, type_: pa.DataType) -> Any:
 
 
 def _nearest(text: str, type_: pa.DataType) -> float:
-    """Return the number nearest to a text; by way of a double, that of a float would be rounded twice."""
+    """Return the nearest number; a 32-bit float is parsed directly, since going through a double would round twice."""
     number = float(text)
     if type_.bit_width < 64 and math.isfinite(number):
         try:
@@ -108,13 +108,13 @@ def _parse_timestamps(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _readable(moments: pa.Array) -> pa.Array:
-    if not in_python(moments):  # year 0, say, or a zone that moves year 9999 to the next
+    if not in_python(moments):  # such as year 0, or a zone that moves year 9999 to the next
         raise pa.ArrowInvalid("outside the years 1 to 9999")
     return moments
 
 
 def _parse_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast decimals as they are written; of longer ones, and with exponents, Arrow silently drops the first digits."""
+    """Cast plain decimals; for longer ones, and for exponents, Arrow silently drops the first digits."""
     plain = rf"^[+-]?\d{{0,{type_.precision - type_.scale}}}(\.\d{{0,{type_.scale}}})?$"
     if pc.all(pc.match_substring_regex(texts, plain)).as_py() is False:
         raise pa.ArrowInvalid("not a plain decimal")
@@ -137,18 +137,18 @@ def _parse_booleans(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 _VECTORISED: dict[str, Callable[[pa.Array, pa.DataType], pa.Array]] = {
-    "integer": lambda texts, type_: _cast_without(texts, type_, r"[xX]"),  # 0xFFFFFFFF, which Arrow takes for -1
+    "integer": lambda texts, type_: _cast_without(texts, type_, r"[xX]"),  # Arrow reads 0xFFFFFFFF as -1
     "float": lambda texts, type_: _cast_without(texts, type_, r"\("),  # nan(abc)
     "boolean": _parse_booleans,
     "timestamp": _parse_timestamps,
     "date": lambda texts, type_: _readable(texts.cast(type_)),
     "decimal": _parse_decimals,
 }
-"""They raise ArrowInvalid for whatever `parse_text` takes for another value, or for none."""
+"""Each raises ArrowInvalid for whatever `parse_text` rejects or reads as another value."""
 
 
 def render_texts(array: pa.Array) -> pa.Array:
-    """Return a column as text; NULL stays NULL."""
+    """Render a column as text; NULL stays NULL."""
     type_ = array.type
     if pa.types.is_string(type_):
         return array
@@ -170,7 +170,7 @@ def render_texts(array: pa.Array) -> pa.Array:
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value as JSON has it: text for times, decimals, binary and numbers that are not finite."""
+    """Convert a Python value for JSON: text for times, decimals, binary and numbers that are not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, datetime):
@@ -189,7 +189,7 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Return compact JSON, in UTF-8 rather than escapes."""
+    """Return compact JSON, in UTF-8 without escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Python values to Arrow arrays, value by value where a column does not convert as a whole."""
+"""Convert Python values to Arrow arrays, value by value if a column does not convert as a whole."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ import pyarrow as pa
 from headway.network.schema import type_name
 
 Bad = dict[int, str]
-"""Positions of values that do not convert, with the reason."""
+"""Positions of values that do not convert, with reasons."""
 
 _NONE = type(None)
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _NOT_FINITE |= {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 NO_ZONE = re.compile(r"[0-9][+-][0-9]{2}:?[6-9][0-9]\s*$")
-"""An offset with more than 59 minutes, which both Arrow and Python accept."""
+"""An invalid offset, with more than 59 minutes, that both Arrow and Python accept."""
 _WIDE = Context(prec=100)
 _SHOWN = 50
 
 
 def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
-    """Return the values as an array of the type, with NULL where a value does not convert, and those positions."""
+    """Return the values as an array, with NULL for those that do not convert, and their positions."""
     kinds, kind = set(map(type, values)), kind_of(type_)
     whole = kind == "float" and kinds == {int, float}
     if whole or (kind in _EXACT and kinds <= {_EXACT[kind], _NONE}):
@@ -49,29 +49,29 @@ def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
         except (ValueError, TypeError, OverflowError) as error:
             bad[position] = str(error)
             converted.append(None)
-        except Exception as error:  # raised by a foreign object
+        except Exception as error:  # raised by user code
             bad[position] = f"{_wrong(value, type_)}, which raised {type(error).__name__}"
             converted.append(None)
     return pa.array(converted, type_), bad
 
 
 def convert(value: Any, type_: pa.DataType) -> Any:
-    """Return a value that Arrow takes for the type exactly, or raise ValueError with the reason."""
+    """Return a value that Arrow converts to the type exactly, or raise ValueError with the reason."""
     return None if value is None else _converter(type_)(value, type_)
 
 
 def show(value: object) -> str:
-    """Return a value for a message, cut where it is long."""
+    """Return a value for a message, truncated if long."""
     text = show_whole(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def show_whole(value: Any) -> str:
-    """Return a value as text, whatever it is: what cannot be written, such as 10**5000, is only named."""
+    """Return any value as text; one that cannot be rendered, such as 10**5000, is only described."""
     try:
         return repr(value)
     except Exception:
-        pass  # too many digits, too deep, or a foreign object
+        pass  # too many digits, too deeply nested, or user code raised
     if type(value) is dict:
         return "{" + ", ".join(f"{show(key)}: {show(one)}" for key, one in islice(value.items(), _SHOWN)) + "}"
     if type(value) in (list, tuple):
@@ -91,7 +91,7 @@ def without(batch: pa.RecordBatch, bad: Collection[int]) -> pa.RecordBatch:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether bytes are text."""
+    """Whether bytes are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -104,12 +104,12 @@ def _wrong(value: object, type_: pa.DataType) -> ValueError:
 
 
 def kind_of(type_: pa.DataType) -> str:
-    """Return the kind of an Arrow type: types of one kind hold the same values but for range and precision."""
+    """Return the kind of an Arrow type; types of a kind differ only in range and precision."""
     return next((kind for kind, (accepts, _) in _KINDS.items() if accepts(type_)), str(type_))
 
 
 _EXACT = {"integer": int, "float": float, "string": str, "boolean": bool, "date": date, "binary": bytes}
-"""By kind the Python type that Arrow converts exactly as we want; it would silently cut 1.5 to an int."""
+"""The Python type per kind that Arrow converts exactly; others need care: Arrow would silently cut 1.5 to an int."""
 
 
 def _boolean(value: Any, type_: pa.DataType) -> bool:
@@ -183,7 +183,7 @@ def _date(value: Any, type_: pa.DataType) -> date | None:
 
 
 def _no_time(value: Any) -> bool:
-    """Whether this is NaT, as numpy and pandas write NULL: the one moment that is not equal to itself."""
+    """Whether this is NaT, the NULL of numpy and pandas: the only moment that does not equal itself."""
     return isinstance(value, datetime | np.datetime64) and bool(value != value)
 
 
@@ -202,7 +202,7 @@ def _timestamp(value: Any, type_: pa.DataType) -> datetime | None:
             ) from None
     elif isinstance(value, np.datetime64):
         moment = value.astype("datetime64[us]")
-        if moment.astype("datetime64[D]") != value.astype("datetime64[D]"):  # more microseconds than there are numbers
+        if moment.astype("datetime64[D]") != value.astype("datetime64[D]"):  # the microseconds overflowed
             raise _wrong(value, type_)
         moment = moment.item()
     if isinstance(moment, date) and not isinstance(moment, datetime):
@@ -268,7 +268,7 @@ _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], _Converter]] = {
     "list": (_is_list, _list),
     "struct": (pa.types.is_struct, _struct),
 }
-"""By kind: which types are of it, and what turns a Python value into one of theirs."""
+"""By kind: a test for its types, and a converter from Python values."""
 
 
 def _converter(type_: pa.DataType) -> _Converter:

@@ -1,1 +1,1 @@
-"""Engines: what carries a plan out."""
+"""Engines: they execute the plans of a policy."""

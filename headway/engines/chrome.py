@@ -1,11 +1,10 @@
 """Files in the trace event format, which Perfetto (ui.perfetto.dev) and chrome://tracing draw as a timeline.
 
-A file is one JSON object: ``traceEvents``, the events, and ``otherData``, what is to be known of the whole. Of the
-kinds of events (``ph``) there are here: X, something that took a while on a thread; C, the values of a counter from
-a moment on; i, something that happened at a moment; M, the names of the process and its threads. Times are
-microseconds, with a fraction.
+A file is one JSON object: ``traceEvents``, the events, and ``otherData``, metadata of the whole trace. The kinds of
+events (``ph``) used here: X, a span of time on a thread; C, counter values from a moment on; i, an instant; M, the
+names of the process and its threads. Times are microseconds, with a fraction.
 
-Every event stands on a line of its own, so that a long file is written and read without having it in memory.
+Each event is on a line of its own, so that a long file can be written and read without holding it in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def names(process: str, threads: Mapping[int, str]) -> list[Event]:
 
 
 def complete(name: str, kind: str, thread: int, begin: int, end: int, args: Event) -> Event:
-    """Return the event of something that took from `begin` to `end` (ns). What is inside it must come after it."""
+    """Return the event of a span from `begin` to `end` (ns). Spans nested in it must come after it."""
     return {
         "name": name,
         "cat": kind,
@@ -53,17 +52,17 @@ def complete(name: str, kind: str, thread: int, begin: int, end: int, args: Even
 
 
 def counter(name: str, moment: int, values: Mapping[str, int]) -> Event:
-    """Return the event of a counter that has these values from a moment (ns) on."""
+    """Return the event of a counter with these values from a moment (ns) on."""
     return {"name": name, "ph": "C", "ts": moment / MICROSECOND, "pid": _PROCESS, "args": dict(values)}
 
 
 def instant(name: str, kind: str, moment: int, args: Event) -> Event:
-    """Return the event of something that happened to the whole process at a moment (ns)."""
+    """Return the event of something that happens to the whole process at a moment (ns)."""
     return {"name": name, "cat": kind, "ph": "i", "ts": moment / MICROSECOND, "pid": _PROCESS, "s": "p", "args": args}
 
 
 def span(event: Mapping[str, Any]) -> tuple[int, int]:
-    """Return when a complete event began and ended (ns), to the nanosecond as `complete` was given them."""
+    """Return when a complete event begins and ends (ns), exactly as given to `complete`."""
     begin = moment(event)
     return begin, begin + round(float(event["dur"]) * MICROSECOND)
 
@@ -74,17 +73,17 @@ def moment(event: Mapping[str, Any]) -> int:
 
 
 def thread(event: Mapping[str, Any]) -> int:
-    """Return the thread of an event, as `complete` was given it."""
+    """Return an event's thread number as given to `complete`."""
     return int(event["tid"]) - 1
 
 
 def to_json(number: float) -> float | str:
-    """Return a number as JSON can have it: infinities and NaN become words."""
+    """Return a number in a form JSON allows: infinities and NaN become strings."""
     return number if math.isfinite(number) else str(float(number))
 
 
 def from_json(value: float | str) -> float:
-    """Return the number that `to_json` was given."""
+    """Return the number that was given to `to_json`."""
     if isinstance(value, str):
         return _ODD[value]
     if not isinstance(value, int | float):
@@ -98,7 +97,7 @@ def document(about: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any
 
 
 def write_events(path: Path, about: Mapping[str, Any], events: Iterable[Event]) -> None:
-    """Write a file, event by event; it appears under its name when it is whole. Raises OutputError."""
+    """Write a file event by event; it appears under its name once it is complete. Raises OutputError."""
     with whole(path, "trace") as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(_dumps(document(about, ()))[: -len(_END)] + "\n")
         comma = ""
@@ -109,9 +108,9 @@ def write_events(path: Path, about: Mapping[str, Any], events: Iterable[Event]) 
 
 
 def read_events(path: Path, mark: str) -> tuple[Mapping[str, Any], Iterator[Event]]:
-    """Return ``otherData``, which must have `mark` as its ``format``, and the events. Raises InputError.
+    """Return ``otherData``, whose ``format`` must be `mark`, and the events. Raises InputError.
 
-    A file as it was written is read line by line, one that another program laid out anew as a whole.
+    A file in the layout of `write_events` is read line by line, one that another program reformatted as a whole.
     """
     wrong = unusable(path)
     if wrong:
@@ -130,7 +129,7 @@ def read_events(path: Path, mark: str) -> tuple[Mapping[str, Any], Iterator[Even
         raise InputError(f"there is no file '{path}'; expected {EXPECTED}") from None
     except _TROUBLE as error:
         raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except (ValueError, RecursionError) as error:  # what a parser of JSON says of another kind of file helps nobody
+    except (ValueError, RecursionError) as error:  # the JSON parser's message about another kind of file would not help
         raise InputError(f"'{path}' is not {EXPECTED}: it is not valid JSON") from error
 
 

@@ -1,4 +1,4 @@
-"""What somebody outside wants of a run that goes on: commands by its `Control`; that it ends, by Ctrl-C or a signal."""
+"""Controlling a run from outside: commands through its `Control`, and shutdown by Ctrl-C or a signal."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from headway.errors import PolicyError
 from headway.scheduling.policy import Planner, Policy, as_policy, make_policy
 
 _EXIT = 128
-"""What a shell adds to a signal's number."""
+"""What a shell adds to a signal's number to form an exit code."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
-# Commands: what somebody outside wants. They take effect at the beginning of a round.
+# Commands: requests from outside. They take effect at the beginning of a round.
 
 
 class Stop(NamedTuple):
-    """Take no more tuples in, and end: by a signal such as ``SIGTERM``, or ``control``."""
+    """Stop taking in tuples, and end. `by` names the origin: a signal such as ``SIGTERM``, or ``control``."""
 
     by: str
 
 
 class Pause(NamedTuple):
-    """Start no more steps until `Resume`. Tuples go on arriving while there is room."""
+    """Start no more steps until `Resume`. Tuples still arrive while there is room."""
 
 
 class Resume(NamedTuple):
@@ -35,13 +35,13 @@ class Resume(NamedTuple):
 
 
 class UsePolicy(NamedTuple):
-    """Ask another policy from now on, about the same units and with the same rule for trains."""
+    """Use another policy from now on, with the same units and the same rule for trains."""
 
     policy: str | Policy
 
 
 class Shed(NamedTuple):
-    """Shed load from now on if there is too much, or no longer, in a run that was started with load shedding."""
+    """Turn load shedding on or off, in a run that was started with it."""
 
     active: bool
 
@@ -56,7 +56,7 @@ Command = Stop | Pause | Resume | UsePolicy | Shed | Specify
 
 
 class Control:
-    """Gives commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. For any thread."""
+    """Sends commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. Thread-safe."""
 
     def __init__(self) -> None:
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
@@ -65,22 +65,22 @@ class Control:
     def stop(self) -> None:
         """End the run as Ctrl-C does: inputs end, what has arrived is processed and delivered, `run` returns.
 
-        On Spark with a state directory the run only stops, and can be continued. Returns at once, may be called from
-        any thread, callback or signal handler, and more than once; the run ends within a moment. A control that is
-        stopped stays so: a run that is given it later ends without a tuple.
+        On Spark with a state directory the run only stops, and can be continued. Returns at once; may be called from
+        any thread, callback or signal handler, and more than once. The run ends shortly after. A control stays stopped:
+        a run that is given it later ends without taking in a tuple.
         """
         self._stopped = True
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody has called `stop`."""
+        """Whether `stop` has been called."""
         return self._stopped
 
     def specify(self, settings: Mapping[str, Any]) -> None:
         """Give the adaptive layer another specification, such as ``{"objectives": {"latency": 1}}``.
 
-        It counts from the layer's next look on. One that the layer cannot read changes nothing, and the summary says
-        why. Raises a PolicyError for what is no mapping.
+        It takes effect at the layer's next look. A specification that the layer cannot read changes nothing, and the
+        summary says why. Raises a PolicyError if `settings` is not a mapping.
         """
         if not isinstance(settings, Mapping):
             raise PolicyError(
@@ -89,7 +89,7 @@ class Control:
         self._commands.put(Specify(settings))
 
     def pause(self) -> None:
-        """Start no more steps until `resume`; sources go on being read while there is room."""
+        """Start no more steps until `resume`; sources are still read while there is room."""
         self._commands.put(Pause())
 
     def resume(self) -> None:
@@ -97,32 +97,32 @@ class Control:
         self._commands.put(Resume())
 
     def policy(self, policy: str | Planner) -> None:
-        """Ask another policy from now on: a name such as ``fifo`` or ``random:7``, or a policy itself.
+        """Use another policy from now on: a name such as ``fifo`` or ``random:7``, or a policy object.
 
-        Units, traversal and trains stay. A run with an adaptive layer, which chooses policies itself, refuses it, and
-        its summary says so. Raises a PolicyError for a name that is unknown.
+        Units, traversal and trains stay the same. A run with an adaptive layer, which chooses policies itself, refuses
+        this, and its summary says so. Raises a PolicyError for an unknown name.
         """
         if isinstance(policy, str):
             make_policy(policy)
         self._commands.put(UsePolicy(policy if isinstance(policy, str) else as_policy(policy)))
 
     def shed(self, active: bool) -> None:
-        """Shed load from now on if there is too much, or no longer: then every drop box is removed.
+        """Allow load shedding under overload, or turn it off, which removes every drop box.
 
         A run that was not started with load shedding refuses it, and its summary says so.
         """
         self._commands.put(Shed(bool(active)))
 
     def commands(self) -> list[Command]:
-        """Return the commands since the last call; for the engine."""
+        """Return the commands since the last call. Called by the engine."""
         return [self._commands.get_nowait() for _ in range(self._commands.qsize())]
 
 
-# Signals. The first one asks, the second one gives up.
+# Signals: the first one requests a graceful stop, the second one aborts.
 
 
 class TerminatedError(SystemExit):
-    """A run that was given up because of SIGTERM or SIGHUP; its code is what a shell says, such as 143."""
+    """A run was aborted by SIGTERM or SIGHUP; the exit code is the shell's, such as 143."""
 
     def __init__(self, number: int) -> None:
         super().__init__(_EXIT + number)
@@ -130,23 +130,23 @@ class TerminatedError(SystemExit):
 
 
 def exit_code(name: str) -> int:
-    """Return the exit code of a run that a signal has ended: 130 for ``SIGINT``, 143 for ``SIGTERM``."""
+    """Return the exit code of a run ended by a signal: 130 for ``SIGINT``, 143 for ``SIGTERM``."""
     return _EXIT + signal.Signals[name]
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """Give up in an orderly way: everything that has to be cleaned up is. A run asks first where it can."""
+    """Signal handler: raise, so that everything is cleaned up. A run first requests a graceful stop instead."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise TerminatedError(number)
 
 
 def _leave_at_once(number: int, frame: FrameType | None) -> None:
-    leave(number, frame)  # another function, so that a run knows that it must not ask
+    leave(number, frame)  # a separate function, so that a run does not replace it by its own handler
 
 
 def _untouched(number: int, handler: Any) -> bool:
-    """Return whether nobody else cares for a signal: an ignored one (nohup) and a handler of the user's stay."""
+    """Return whether a signal has its default handler or ours; ignored signals (nohup) and user handlers are kept."""
     usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     return handler is usual or handler is leave
 
@@ -154,13 +154,13 @@ def _untouched(number: int, handler: Any) -> bool:
 def orderly() -> AbstractContextManager[None]:
     """Return a context in which SIGTERM and SIGHUP raise, as Ctrl-C does, so that files and folders are cleaned up.
 
-    Runs in it still end in order at the first signal.
+    Runs inside it still stop gracefully at the first signal.
     """
     return _taking(leave)
 
 
 def at_once() -> AbstractContextManager[None]:
-    """Return a context in which signals raise, also in runs: for those of which half a result is worth nothing."""
+    """Return a context in which signals raise even during runs, for callers to whom a partial result is useless."""
     return _taking(_leave_at_once)
 
 
@@ -181,19 +181,20 @@ def _taking(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
 
 
 class Stopping:
-    """Who wants one run to end. A context: within it the run has the signals that nobody else cares for.
+    """Requests to end one run. As a context, it takes over the signals that have no other handler.
 
-    Before `begin` a signal gives up at once. After it the first one only asks, and engines look at `by` in each round;
-    a second one gives up: it raises KeyboardInterrupt, or TerminatedError. Within `held` that waits. Once a run gives
-    up, and after `shield`, nothing disturbs: neither cleaning up nor putting all outputs in their places.
+    Before `begin` a signal aborts at once. After it, the first signal is only a request, and engines check `by` in each
+    round; a second one aborts by raising KeyboardInterrupt or TerminatedError. Within `held` the abort is deferred.
+    Once a run aborts, and after `shield`, signals are ignored, so that neither cleaning up nor moving outputs into
+    place is interrupted.
 
-    A handler only sets a flag. It must not touch what the main thread may hold a lock of, such as an Event.
+    The handler only sets a flag. It must not touch anything whose lock the main thread may hold, such as an Event.
 
     Outside the main thread there are no signals.
     """
 
     def __init__(self, control: Control | None = None) -> None:
-        """Listen to a control, too."""
+        """Also obey `control`, if given."""
         self._control = control
         self._signals = _taking(self._hear)
         self._signal: str | None = None
@@ -209,7 +210,7 @@ class Stopping:
         self._signals.__exit__(None, None, None)
 
     def commands(self) -> Sequence[Command]:
-        """Return what somebody outside has asked for since the last time."""
+        """Return the commands from outside since the last call."""
         control, by = self._control, self.by
         if control is None and by is None:
             return ()
@@ -217,23 +218,23 @@ class Stopping:
         return wanted if by is None else [*wanted, Stop(by)]
 
     def begin(self) -> None:
-        """From now on there is something to end in order."""
+        """From now on, the first signal requests a graceful stop."""
         self._begun = True
 
     @property
     def by(self) -> str | None:
-        """Who has asked: a signal such as ``SIGTERM``, ``control``, or nobody."""
+        """What requested the end: a signal such as ``SIGTERM``, or ``control``; None if nothing did."""
         if self._signal is None and self._control is not None and self._control.stopped:
             return "control"
         return self._signal
 
     def shield(self) -> None:
-        """Let nothing disturb what comes now; for short work that must not be left half done."""
+        """Ignore signals from now on; for short work that must not be left half done."""
         self._deaf = True
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let a signal that would raise wait until the body has ended."""
+        """Defer a signal that would raise until the body has ended."""
         self._held += 1
         try:
             yield
@@ -259,7 +260,7 @@ class Stopping:
 
 @contextmanager
 def ending(control: Control | None) -> Iterator[tuple[ExitStack, Stopping]]:
-    """Provide what ends a run in order: a stack of what has to be cleaned up, undisturbed, and who wants it to end."""
+    """Provide a run's cleanup stack, which is unwound undisturbed by signals, and its `Stopping`."""
     with Stopping(control) as stopping, ExitStack() as stack:
         try:
             yield stack, stopping

@@ -1,4 +1,4 @@
-"""The network's dead letters: counted, the first of them kept, all of them written where the user asked."""
+"""The network's dead letters: all are counted and written where the user asked, the first ones are kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEAD_LETTERS = pa.schema(
     [("box", pa.string()), ("reason", pa.string()), ("tuple", pa.string()), ("where", pa.string())]
 )
-"""The columns of a run's dead letters; `tuple` is JSON text, `where` says for an input's row where it stood."""
+"""The columns of a run's dead letters: `tuple` is JSON text, `where` the position of a malformed input row."""
 
 KEPT = 10_000
 LetterRow = tuple[str, str, str, str]
@@ -28,7 +28,7 @@ LetterRow = tuple[str, str, str, str]
 
 
 def letter_rows(letter: DeadLetter) -> list[LetterRow]:
-    """Return the tuples on which a box failed as rows; each tuple is JSON text."""
+    """Return the tuples on which a box failed as rows, each tuple as JSON text."""
     batch = letter.train.to_batch(letter.schema.to_arrow())
     columns = [to_python(column) for column in batch.columns]
     rows = [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -36,41 +36,41 @@ def letter_rows(letter: DeadLetter) -> list[LetterRow]:
 
 
 _VALUE, _OTHERS = ", not ", " and others"
-"""What stands before the value in a reason, and behind one of several."""
+"""What precedes the value in a reason, and what follows an example that stands for several."""
 _REASONS = 1000
-"""How many different reasons are counted."""
+"""How many distinct reasons are counted."""
 
 
 class DeadLetters:
-    """Takes what could not be processed; in a strict run the first one stops it."""
+    """Collects tuples and rows that could not be processed; in a strict run the first one stops the run."""
 
     def __init__(self, strict: bool, write: Callable[[pa.RecordBatch], None] | None) -> None:
-        """Keep the first letters, and hand all of them to `write` if there is one."""
+        """Keep the first letters, and pass all of them to `write` if given."""
         self._strict = strict
         self._write = write
         self._lock = threading.Lock()
         self._kept: list[tuple[str, str, str, str]] = []
         self.counts: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
-        """By box or source, and by reason without the value: a thousand values that are no time have one reason."""
+        """By box or source and by reason without its value: a thousand invalid times share one reason."""
         self._examples: dict[tuple[str, str], str] = {}
 
     @property
     def total(self) -> int:
-        """All letters so far."""
+        """Number of letters so far."""
         return sum(self.counts.values())
 
     def bury(self, letters: Sequence[DeadLetter]) -> None:
-        """Take tuples on which a box failed."""
+        """Add tuples on which a box failed."""
         for letter in letters:
             self.add(letter_rows(letter))
 
     def refuse(self, rows: Sequence[Malformed]) -> None:
-        """Take rows of an input that are no tuples."""
+        """Add malformed input rows."""
         self.add([(row.source, row.reason, row.text, row.where) for row in rows])
 
     def add(self, rows: Sequence[LetterRow]) -> None:
-        """Take letters as rows: box or source, reason, tuple, where it stood."""
+        """Add letters as rows: box or source, reason, tuple, position. Raises RunError in a strict run."""
         if not rows:
             return
         box, reason, text, where = rows[0]

@@ -1,4 +1,4 @@
-"""Outputs at run time: sinks, latencies and what results were worth."""
+"""Outputs at run time: sinks, latencies and utilities."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _FOLD_AFTER = 64
 
 
 class Delivered(NamedTuple):
-    """What an output has had so far."""
+    """What an output has delivered so far."""
 
     tuples: int
     latency: float
-    """Latencies summed, in seconds."""
+    """Sum of latencies, in seconds."""
     utility: float
-    """Utilities by latency, summed; 1 each without a graph."""
+    """Sum of utilities by latency; 1 each without a graph."""
     late: int
-    """Tuples that came outside of the good zone."""
+    """Tuples delivered outside of the good zone."""
 
 
 def _sum(values: Floats | Mask, times: Counts | None) -> float:
-    """Return the sum of values, each once or `times`; weighting costs long trains several times as much."""
+    """Return the sum of values, weighted by `times` if given; weighting long trains costs several times as much."""
     return float(values.sum() if times is None else (values * times).sum())
 
 
 class LatencyHistogram:
     """Latencies in buckets, 64 to each doubling: quantiles within 1 per cent, in constant memory.
 
-    A bucket is the leading bits of the number itself, exponent and six more: no logarithm needs to be taken.
+    A bucket is given by the leading bits of the float: the exponent and six more. No logarithm is needed.
     """
 
-    _SHIFT = 46  # of a double's 52 bits of fraction, 6 remain
+    _SHIFT = 46  # 6 of a double's 52 fraction bits remain
     _LEAST = 2.0**-20
     _FIRST = int(np.array(_LEAST).view(np.int64)) >> _SHIFT
     _BUCKETS = 64 * 45
@@ -60,7 +60,7 @@ class LatencyHistogram:
         self.largest = 0.0
 
     def add(self, seconds: Floats, times: Counts | None = None) -> None:
-        """Add latencies, each once or as often as its own number says."""
+        """Add latencies, each once or `times` times."""
         self._counts += np.bincount(self._places(seconds), times, self._BUCKETS).astype(np.int64, copy=False)
         self.count += len(seconds) if times is None else int(times.sum())
         self.total += _sum(seconds, times)
@@ -72,7 +72,7 @@ class LatencyHistogram:
         return found
 
     def quantile(self, share: float) -> float | None:
-        """Return the latency below which this share lies, or None without any."""
+        """Return the latency at quantile `share`; None if there are none."""
         if self.count == 0:
             return None
         place = int(np.searchsorted(np.cumsum(self._counts), share * self.count))
@@ -82,17 +82,17 @@ class LatencyHistogram:
 
     @property
     def mean(self) -> float | None:
-        """The mean latency, or None without any."""
+        """The mean latency; None if there are none."""
         return self.total / self.count if self.count else None
 
 
 class Delivery:
-    """One output: hands tuples to its sink and measures when they arrive there."""
+    """One output: hands tuples to its sink and measures their latency and utility."""
 
     def __init__(
         self, output: Output, schema: Schema, writer: Writer, clock: Clock, half_life: float = HALF_LIFE
     ) -> None:
-        """Deliver an output's tuples to a writer; after `half_life` seconds one counts half in the recent utility."""
+        """Deliver to a writer; in the recent utility, a tuple's weight halves every `half_life` seconds."""
         self.name = output.name
         self._graph = output.qos.latency
         self._good = float("inf") if self._graph is None else self._graph.good_until
@@ -102,30 +102,30 @@ class Delivery:
         self._worth = 0.0  # utilities by value, summed
         self._valued = 0
         self.watch: Callable[[Floats], None] | None = None
-        """Who wants to see the values that the value graph is about."""
+        """Called with the values of the value graph's field, if set."""
         self._schema = schema.to_arrow()
         self._exporters = [exporter(type_) for type_ in schema.types]
         self._writer = writer
-        self._discarded = isinstance(writer, DiscardSink)  # then there is nobody to make batches for
+        self._discarded = isinstance(writer, DiscardSink)  # then no batches need to be made
         self._clock = clock
         self._lock = threading.Lock()
         self._latencies = LatencyHistogram()
         self._measured: list[Counts] = []
-        self._alike: list[tuple[int, int]] = []  # latencies of trains whose tuples arrived together, with their numbers
+        self._alike: list[tuple[int, int]] = []  # (latency, tuples) of trains whose tuples arrived together
         self.tuples = 0
         self._utility = 0.0
         self._half_life = half_life * SECOND
         self._recent = Faded(2)  # tuples and utility
         self._faded = clock.now()
         self.arrived: Callable[[int], int | None] | None = None
-        """Who knows when a number arrived, where somebody wants to know how long results were held."""
+        """Returns when an arrival number arrived; set if the schedule needs to know how long results are held."""
         self.held: Floats = np.zeros(1)
-        """Seconds by which the latest result is older than what caused it; 0 before the first one."""
+        """Seconds from the latest result's timestamp to the arrival that triggered it; 0 before the first one."""
 
     def deliver(self, train: Train, moments: Counts | None = None) -> None:
         """Hand a train to the sink. May block, which holds the run back.
 
-        `moments` says when each tuple left, where it is not now for all of them.
+        `moments` gives the time at which each tuple left, if not now.
         """
         count = len(train)
         if count == 0:
@@ -153,7 +153,7 @@ class Delivery:
                 self._fold()
 
     def count(self, stamps: Counts, counts: Counts) -> None:
-        """Note that so many tuples of these timestamps have left, without handing them to anybody."""
+        """Count tuples that have left, by timestamp, without handing them to the sink."""
         if len(stamps) == 0:
             return
         with self._lock:
@@ -161,13 +161,13 @@ class Delivery:
             self._note(self._clock.now() - stamps, counts)
 
     def _note_held(self, train: Train, arrived: Callable[[int], int | None]) -> None:
-        """Note by how much the latest result is older than what caused it: however trains are cut, that is the same."""
+        """Record how much older the latest result is than the arrival that triggered it, however trains are cut."""
         moment = arrived(int(train.numbers[-1]))
         if moment is not None:
             self.held[0] = max(0, moment - int(train.stamps[-1])) / SECOND
 
     def _note_values(self, column: Column, graph: Graph) -> None:
-        """Take the values of a train into account; NULL is worth nothing."""
+        """Add the values of a train; NULL has no utility."""
         values = as_floats(column)
         utilities = np.nan_to_num(graph.values(values))
         self._worth += float(utilities.sum())
@@ -176,7 +176,7 @@ class Delivery:
             self.watch(values)
 
     def _fold(self) -> None:
-        """Take the latencies of many trains into account at once: short trains then cost little."""
+        """Add the latencies of many trains at once, so that short trains cost little."""
         if self._measured:
             measured, self._measured = np.concatenate(self._measured), []
             self._note(measured)
@@ -185,7 +185,7 @@ class Delivery:
             self._note(alike[:, 0], alike[:, 1])
 
     def _note(self, latencies: Counts, times: Counts | None = None) -> None:
-        """Take latencies (ns) into account, each once or as often as its own number says."""
+        """Add latencies (ns), each once or `times` times."""
         seconds = np.maximum(latencies, 0) / SECOND
         self._latencies.add(seconds, times)
         if self._graph is not None:
@@ -204,7 +204,7 @@ class Delivery:
         return self._latencies
 
     def delivered(self) -> Delivered:
-        """Return what the output has had so far."""
+        """Return what the output has delivered so far."""
         with self._lock:
             self._fold()
             count = self._latencies.count
@@ -213,12 +213,12 @@ class Delivery:
 
     @property
     def value_utility(self) -> float | None:
-        """The mean utility of the tuples delivered, by their values; None without a graph or without tuples."""
+        """The mean utility of the delivered tuples by value; None without a graph or without tuples."""
         return self._worth / self._valued if self._valued else None
 
     @property
     def utility(self) -> float | None:
-        """The mean utility of the tuples delivered, by their latency; 1 without a graph, None without tuples."""
+        """The mean utility of the delivered tuples by latency; 1 without a graph, None without tuples."""
         count = self.latencies.count
         if count == 0:
             return None
@@ -226,14 +226,14 @@ class Delivery:
 
     @property
     def recent(self) -> float:
-        """The mean utility of what was delivered lately; 1 without a graph or without tuples."""
+        """The mean utility by latency of recently delivered tuples; 1 without a graph or without tuples."""
         with self._lock:
             self._fold()
             tuples, utility = self._recent.sums.tolist()
         return utility / tuples if tuples > 0 else 1.0
 
     def summary(self) -> dict[str, Any]:
-        """Return what the summary says of this output; latencies in seconds."""
+        """Return the summary's entry for this output; latencies in seconds."""
         latencies = self.latencies
         return {
             "tuples": self.tuples,

@@ -1,9 +1,8 @@
 """Sources at run time: tuples get their arrival numbers and timestamps and enter the network.
 
-Numbers are given in one place, by the scheduler thread, and all sources' progress moves with them. Sources
-without rates arrive in turn: the first tuple of each in the file's order, then the second of each. Timed
-sources arrive when they are due, merged by due moment. Live ones are read by a thread each and arrive as
-they come.
+The scheduler thread assigns all numbers, and the progress of all sources moves with them. Sources without rates take
+turns: the first tuple of each in the file's order, then the second of each. Timed sources arrive when they are due,
+merged by due moment. Each live source is read by its own thread; its tuples arrive as they come.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
 _FAR = int(np.iinfo(np.int64).max)
 _SOON = -1
-"""Before any due moment."""
+"""Earlier than any due moment."""
 _PATIENCE = 50 * MILLISECOND
-"""How long a pull goes on reading what is due: others want to be heard, too."""
+"""How long a pull keeps reading tuples that are due, so that the rest of the round is not delayed."""
 _LIVE_CHUNKS = 8
-"""Chunks that a live source may be ahead; then its thread waits."""
+"""Chunks that a live source's thread may read ahead; then it waits."""
 
 
 class Feed:
-    """One source while it is read."""
+    """One source at run time."""
 
     def __init__(
         self, name: str, reader: Reader, push: Callable[[Train], None], promise: Callable[[int], None], empty: Train
     ) -> None:
-        """Read from `reader`; `push` puts a train on the source's arc, `promise` moves the arc's progress."""
+        """Read from `reader`; `push` puts a train on the source's arc, `promise` advances the arc's progress."""
         self.name = name
         self.reader = reader
         self.push = push
@@ -47,20 +46,20 @@ class Feed:
         self.tuples = 0
         self.ended = False
         self.shift = 0
-        """What is added to the source's due moments: where the run was when it began to count, if not at the start."""
+        """Nanoseconds added to the source's due moments: when it started within the run, if not at the start."""
         self.read = False
-        """Whether the reader was asked since somebody looked for malformed rows."""
+        """Whether the reader was asked since malformed rows were last collected."""
         self.head = _FAR
-        """The due moment of the next tuple at hand; far away if there is none, or if it is not timed."""
+        """The due moment of the next buffered tuple; far away if there is none, or the source is not timed."""
         self.waiting = 0
-        """Tuples read but not arrived."""
+        """Tuples that were read but have not arrived."""
         self._buffer: list[Chunk] = []
         self._chunks: queue.Queue[Chunk | BaseException | None] | None = None
 
     def fill(self, limit: int) -> None:
-        """Have at least one tuple at hand, unless the source has ended, or only brings malformed rows for now.
+        """Buffer at least one tuple, unless the source has ended, or has only malformed rows for now.
 
-        A reader keeps so many of these until somebody takes them, and gives nothing before.
+        A reader holds a limited number of malformed rows, and returns nothing more until they are collected.
         """
         while not self.ended and self.waiting == 0:
             chunk = self.reader.read(limit)
@@ -73,7 +72,7 @@ class Feed:
                 return
 
     def listen(self, wake: threading.Event, stop: threading.Event, limit: int) -> None:
-        """Start a thread that reads a live source."""
+        """Start a thread that reads the live source."""
         chunks: queue.Queue[Chunk | BaseException | None] = queue.Queue(_LIVE_CHUNKS)
         self._chunks = chunks
 
@@ -97,7 +96,7 @@ class Feed:
         threading.Thread(target=read, name=f"headway-source-{self.name}", daemon=True).start()
 
     def hear(self) -> None:
-        """Take over what a live source's thread has read."""
+        """Collect what the live source's thread has read; does not block."""
         assert self._chunks is not None
         while not self.ended:
             try:
@@ -113,12 +112,12 @@ class Feed:
                 self._keep(item)
 
     def due(self) -> Int64s:
-        """Return the due moments of the tuples at hand."""
+        """Return the due moments of the buffered tuples."""
         parts = [chunk.due for chunk in self._buffer if chunk.due is not None]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def arrive(self, count: int, stamps: Int64s, numbers: Int64s) -> Train:
-        """Move tuples from the buffer to a train."""
+        """Move tuples from the buffer into a train."""
         trains, at = [], 0
         while at < count:
             chunk = self._buffer.pop(0)
@@ -147,14 +146,14 @@ class Feed:
 
 
 def blame(source: str, error: BaseException) -> Exception:
-    """Return what a run fails with when a source has raised in its own thread: no SystemExit that would end others."""
+    """Return the run's error for a source whose thread failed; a SystemExit must not end the scheduler thread."""
     if isinstance(error, Exception):
         return error
     return InputError(f"source '{source}': its reader raised {raised(error)}")
 
 
 class ArrivalTimes:
-    """When which numbers were given: one mark for all that arrived together, the older ones thinned out."""
+    """When arrival numbers were assigned: one entry per batch; older entries are thinned out."""
 
     MOST = 2048
 
@@ -163,14 +162,14 @@ class ArrivalTimes:
         self._moments: list[int] = []
 
     def note(self, last: int, moment: int) -> None:
-        """Remember that numbers up to `last` have arrived at a moment."""
+        """Record that numbers up to `last` arrived at a moment."""
         if len(self._numbers) >= self.MOST:
             del self._numbers[: self.MOST // 2 : 2], self._moments[: self.MOST // 2 : 2]
         self._moments.append(moment)
         self._numbers.append(last)
 
     def moment(self, number: int) -> int | None:
-        """Return about when a number arrived; None if nobody knows."""
+        """Return approximately when a number arrived; None if unknown."""
         at = bisect_left(self._numbers, number)
         return self._moments[at] if at < len(self._numbers) else None
 
@@ -188,9 +187,9 @@ class Ingest:
         half_life: float = HALF_LIFE,
         full: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Read the feeds; `chunk` is how many tuples to read at a time, `issued` the last number given before.
+        """Read the feeds, `chunk` tuples at a time; `issued` is the last number assigned before.
 
-        A pull goes on reading what is due until `full`, or for a while; without `full` it reads once.
+        A pull keeps reading tuples that are due until `full`, or for a limited time; by default it reads once.
         """
         self._feeds = list(feeds)
         self._clock = clock
@@ -201,7 +200,7 @@ class Ingest:
         self._timed = [feed for feed in feeds if feed.reader.timed]
         self._live = [feed for feed in feeds if feed.reader.live]
         self.pressing = not self._turns
-        """Whether tuples come whether anybody has time for them or not: no source waits until it is asked."""
+        """Whether arrivals are independent of demand: no source waits to be asked."""
         self.issued = issued
         self.times = ArrivalTimes()
         self.wake = threading.Event()
@@ -212,13 +211,13 @@ class Ingest:
         self.stopped = False
         self._rates = Rates(len(self._feeds), self._start, half_life)
         self._before = np.array([feed.tuples for feed in self._feeds], np.float64)
-        """By source: the tuples of earlier processes, which say nothing of how fast they come now."""
+        """By source: tuples from earlier processes, which say nothing about the current rate."""
         for feed in self._live:
             feed.listen(self.wake, self._stop, chunk)
 
     @property
     def ended(self) -> bool:
-        """Whether no tuple will come any more."""
+        """Whether no more tuples will come."""
         return self.stopped or all(feed.ended and feed.waiting == 0 for feed in self._feeds)
 
     @property
@@ -228,16 +227,16 @@ class Ingest:
 
     @property
     def before(self) -> int:
-        """Tuples that had arrived when this process went on with the run."""
+        """Tuples that had arrived before this process resumed the run."""
         return int(self._before.sum())
 
     def rates(self, now: int) -> Floats:
-        """Return by source the tuples per second that arrived lately."""
+        """Return the recent arrival rate of each source, in tuples per second."""
         counts = np.array([feed.tuples for feed in self._feeds], np.float64)
         return self._rates.read(counts - self._before, now)
 
     def overdue(self) -> Int64s:
-        """Return by source the tuples at hand that are due and have not been let in."""
+        """Return by source the buffered tuples that are due and have not been let in."""
         limit = self._clock.now() - self._start
         return np.array(
             [
@@ -249,17 +248,16 @@ class Ingest:
 
     @property
     def reached(self) -> int:
-        """How long the run has gone on, in nanoseconds, without the time between its processes."""
+        """How long the run has lasted, in nanoseconds, without the time between its processes."""
         return self._clock.now() - self._start
 
     def go_on(self, reached: int, known: Collection[str]) -> None:
-        """Continue a run that had gone on for `reached` nanoseconds. Called once, before the first pull.
+        """Continue a run that had lasted `reached` nanoseconds. Called once, before the first pull.
 
-        All timed sources keep their moments, which count from the start of the very first process, and the run's
-        start moves for all of them at once: so that the first tuple that remains is due now, and nobody waits for
-        what had arrived. Where only live sources are timed, nobody knows their next tuple, and `reached` says where
-        the run was. A source that cannot start over, or that the run did not have (`known` names those that it had),
-        counts from now on.
+        All timed sources keep their due moments, which count from the start of the very first process. The run's start
+        is shifted for all of them at once, so that the first remaining tuple is due now and the run does not wait for
+        tuples that had arrived. If all timed sources are live, their next tuples are unknown, and `reached` is used. A
+        source that cannot start over, or is not in `known` (the sources the run had before), counts from now on.
         """
         same = [feed for feed in self._timed if begins_anew(feed.reader) or isinstance(feed.reader, Resumable)]
         old = [feed for feed in same if feed.name in known]
@@ -274,7 +272,7 @@ class Ingest:
         self._start = self._clock.now() - reached
 
     def stop(self) -> None:
-        """Take no more tuples in, as if all inputs had ended."""
+        """Take in no more tuples, as if all inputs had ended."""
         self.stopped = True
         self._stop.set()
 
@@ -285,7 +283,7 @@ class Ingest:
             feed.reader.close()
 
     def pull(self, hungry: bool) -> int:
-        """Let tuples arrive: those that are due, and, if the network is hungry, the next ones in turn.
+        """Let tuples arrive: those that are due, and, if `hungry`, the next ones of sources without rates.
 
         Returns how many.
         """
@@ -293,7 +291,7 @@ class Ingest:
             return 0
         before = self.issued
         if self._timed:
-            limit = self.reached  # of one moment: a source that is faster than its reader would never let go
+            limit = self.reached  # fixed, because a source faster than its reader would never let the loop end
             until = self._clock.now() + _PATIENCE
             while self._pull_timed(limit) and not self._full() and self._clock.now() < until:
                 pass
@@ -317,7 +315,7 @@ class Ingest:
         self._turns = [feed for feed in self._turns if feed.waiting or not feed.ended]
         count = min((feed.waiting for feed in self._turns), default=0)
         if not count:
-            return  # all have ended, or it is the turn of one that brings malformed rows for now
+            return  # all have ended, or the next in turn has only malformed rows for now
         many, now = len(self._turns), self._clock.now()
         base = self.issued + 1
         arrivals = [
@@ -327,9 +325,9 @@ class Ingest:
         self._enter(arrivals)
 
     def _pull_timed(self, limit: int) -> bool:
-        """Let tuples arrive that are due up to `limit`; return whether more of them may be."""
+        """Let tuples arrive that are due up to `limit`; return whether more of them may be due."""
         if limit < self._earliest and not self._hearing:
-            return False  # what is at hand is known, and none of it is due
+            return False  # nothing that is buffered is due
         arrivals: list[tuple[Feed, Int64s]] = []
         for feed in self._timed:
             self._fill(feed)
@@ -338,8 +336,8 @@ class Ingest:
             due = feed.due()
             count = int(np.searchsorted(due, limit, side="right"))
             arrivals.append((feed, due[:count]))
-        # A feed whose buffer is used up may have more that is due: then nobody passes its last moment, and at that
-        # moment nobody after it.
+        # A feed whose buffer is used up may have more that is due: then no feed may go past the last moment in that
+        # buffer, and later feeds must stop before it.
         used_up = [
             (int(due[-1]), turn)
             for turn, (feed, due) in enumerate(arrivals)
@@ -366,12 +364,12 @@ class Ingest:
         return bool(used_up)
 
     def _find_earliest(self) -> None:
-        """Note when the next timed tuple is due; a source with nothing at hand may have one that is due at once."""
+        """Update when the next timed tuple is due; a source with an empty buffer may have one that is due at once."""
         heads = [_SOON if feed.waiting == 0 and not feed.ended else feed.head for feed in self._timed]
         self._earliest = min(heads, default=_FAR)
 
     def _fill(self, feed: Feed) -> None:
-        """Have tuples at hand, if that needs no waiting for the outside world."""
+        """Buffer tuples, if that does not mean waiting for a live source."""
         if feed.reader.live:
             feed.hear()
         else:
@@ -384,12 +382,12 @@ class Ingest:
             feed.push(Train(train.columns, train.stamps, train.numbers, last))
         self.issued = last
         self.times.note(last, max(int(stamps[-1]) for _, stamps, _ in arrivals))
-        # A silent source holds nobody up: it is as far as the others, once their tuples are queued.
+        # A silent source must not block others: its progress follows theirs, once their tuples are queued.
         for feed in self._feeds:
             feed.promise(last)
 
     def tick(self, end: bool = False) -> None:
-        """Let a clock tick arrive at every source, or the end."""
+        """Let a clock tick, or the end, arrive at every source."""
         self.issued += 1
         now = self._clock.now()
         ticks = () if end else (Tick(self.issued, now),)
@@ -412,17 +410,17 @@ class Ingest:
                     return self._clock.now()  # the next pull raises it
             self._find_earliest()
             if any(not feed.waiting and not feed.ended and not feed.reader.live for feed in self._timed):
-                return self._clock.now()  # the next pull takes what is malformed, and reads on
+                return self._clock.now()  # the next pull collects malformed rows, and continues reading
             waiting = [feed.head for feed in self._timed if feed.waiting]
             return min(waiting) + self._start if waiting else None
         return None if self._earliest == _FAR else self._earliest + self._start
 
     @property
     def more_in_turn(self) -> bool:
-        """Whether sources without rates have more to give."""
+        """Whether sources without rates have more to read."""
         return bool(self._turns) and not self.stopped
 
     @property
     def listening(self) -> bool:
-        """Whether a live source may still bring something."""
+        """Whether a live source may still deliver."""
         return not self.stopped and any(not feed.ended for feed in self._live)

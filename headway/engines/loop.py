@@ -1,8 +1,8 @@
-"""The one loop: take events, read the network, ask the policy for a plan, hand out instructions, account for them.
+"""The scheduling loop: take events, read the network, ask the policy for a plan, and issue instructions.
 
-A state machine. Events go in (a moment has come, steps have ended, somebody outside wants something), instructions come
-out (let tuples arrive, start these steps, wait). It knows no thread, socket, disk or Spark. An engine is a `Carrier`:
-it lets the loop read the network, carries its instructions out, and answers with what came of them.
+It is a state machine. Events go in (a moment is reached, steps have ended, a command arrives), instructions come out
+(let tuples arrive, start these steps, wait). It knows nothing of threads, sockets, disks or Spark. An engine is a
+`Carrier`: it gives the loop its view of the network, carries out instructions, and answers with their outcome.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
 
 _NAMED = 5
-"""Units that an error names."""
+"""How many units an error lists."""
 
 
-# Events, by which a carrier answers
+# Events: a carrier's answers
 
 
 class Round(NamedTuple):
-    """Another round: it begins at `now`, with so many steps or calls ended since the last one, and these commands."""
+    """The start of a round: the time, the steps or calls ended since the last round, and new commands."""
 
     now: int
     ended: int = 0
@@ -36,23 +36,23 @@ class Round(NamedTuple):
 
 
 class Started(NamedTuple):
-    """What became of a plan."""
+    """The outcome of a plan."""
 
     begun: int
-    """Steps that began; also those that have ended already."""
+    """Steps that began, including those that have already ended."""
     again: bool = False
-    """Whether there is room for another plan at once."""
+    """Whether there is room for another plan right away."""
     overtaken: int | None = None
     """The unit whose step was ended early."""
     postponed: int = 0
-    """Nanoseconds of overhead that pass before the time counts for which the policy said that units may wait."""
+    """Nanoseconds of overhead before the period begins for which the policy said that units may wait."""
 
 
 # Instructions
 
 
 class Close(NamedTuple):
-    """Read no more from sources, as if all of them had ended."""
+    """Stop reading from sources, as if all of them had ended."""
 
 
 class LetTick(NamedTuple):
@@ -63,11 +63,11 @@ class Admit(NamedTuple):
     """Let tuples arrive."""
 
     held: bool
-    """Whether the policy lets all that is ready wait for more: then sources without rates give more in any case."""
+    """Whether the policy lets all ready units wait for more: then sources without rates are read in any case."""
 
 
 _ADMIT = Admit(False), Admit(True)
-"""Both there are: made once, because rounds come tens of thousands of times a second."""
+"""Both possible values, made once because there are tens of thousands of rounds per second."""
 
 
 class End(NamedTuple):
@@ -75,11 +75,11 @@ class End(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start the steps of a plan, in their order as far as there is room. Answered by `Started`."""
+    """Start a plan's steps in order, as far as there is room. Answered by `Started`."""
 
     steps: tuple[Step, ...]
     snapshot: Snapshot | None
-    """What the plan was made from; None where nothing had to be decided."""
+    """What the plan was based on; None if nothing had to be decided."""
     plan: int
     """The number of the plan."""
     until: int | None
@@ -89,33 +89,33 @@ class Wait(NamedTuple):
     """Wait until something happens. Answered by the next `Round`."""
 
     until: int | None
-    """At the latest until then."""
+    """The latest moment to wait for; None for no limit."""
     held: bool
-    """Whether the policy lets all that is ready wait."""
+    """Whether the policy lets all ready units wait."""
     admits: bool
-    """Whether tuples that are due would be let in now."""
+    """Whether tuples that are due may be let in now."""
 
 
 class Finish(NamedTuple):
-    """All is processed, or the run shall be left as it is."""
+    """The run is over: everything is processed, or it is left as it is to be continued."""
 
 
 Instruction = Close | LetTick | Admit | End | Start | Wait | Finish
 
 
 class Sources(Protocol):
-    """What the loop reads of the sources."""
+    """The loop's view of the sources."""
 
     issued: int
     """The last arrival number given."""
 
     @property
     def ended(self) -> bool:
-        """Whether no tuple will come any more."""
+        """Whether no more tuples will come."""
 
 
 class Carrier(Protocol):
-    """An engine: lets the loop read the network, and carries its instructions out."""
+    """An engine: gives the loop its view of the network, and carries out instructions."""
 
     @property
     def sources(self) -> Sources:
@@ -123,7 +123,7 @@ class Carrier(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether queues hold as much as they may, so that sources are held back."""
+        """Whether queues exceed the memory limit, so that sources are held back."""
 
     @property
     def free(self) -> int:
@@ -139,13 +139,13 @@ class Carrier(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether anything could be done, where nothing has to be decided."""
+        """Whether a step can be started, if nothing has to be decided (`Manner.only`)."""
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
-        """Return what is true now; `seen` says whether the policy was asked about the snapshot before."""
+        """Return the current snapshot; `seen` says whether the policy was asked about the previous one."""
 
     def begin(self) -> Round:
-        """Return the first moment."""
+        """Return the first round."""
 
     def close(self) -> None:
         """Carry out `Close`."""
@@ -167,17 +167,17 @@ class Carrier(Protocol):
 
 
 class Manner(NamedTuple):
-    """In what engines differ for the loop."""
+    """How engines differ for the loop."""
 
     only: Step | None = None
-    """The step that every plan would consist of, where nothing has to be decided."""
+    """The only possible step, if nothing has to be decided."""
     switches: bool = False
-    """Whether a busy processor can be given to another unit: then a preemptive policy is also asked while all are."""
+    """Whether a busy processor can switch to another unit: then a preemptive policy is asked even if all are busy."""
     ends_at_once: bool = False
-    """Whether the end follows the last tuples without waiting until they are processed: on Spark it would cost a
-    micro-batch of its own."""
+    """Whether the end follows the last tuples without waiting for them to be processed: on Spark, a separate end would
+    cost another micro-batch."""
     keeps: bool = False
-    """Whether a run that is stopped is left as it is, because it can be continued."""
+    """Whether a stopped run is left as it is, because it can be continued."""
 
 
 class Loop:
@@ -194,7 +194,7 @@ class Loop:
         *,
         ended: bool = False,
     ) -> None:
-        """Prepare to run; without a policy nobody decides, and `ended` says that the end has arrived before."""
+        """Set up a run. `policy=None` means there is nothing to decide; `ended` that the end has already arrived."""
         self._carrier = carrier
         self._policy = policy
         self._schedule = schedule
@@ -213,17 +213,17 @@ class Loop:
         self.stopped_by: str | None = None
         self.plans = 0
         self.preemptions = 0
-        """Steps that were ended early for another unit's."""
+        """Steps ended early in favour of another unit."""
         self.planning = 0
-        """Nanoseconds that snapshots, plans and looks have taken."""
+        """Nanoseconds spent on snapshots, plans and looks."""
 
     @property
     def planning_seconds(self) -> float:
-        """How long a plan has taken on average."""
+        """The mean time a plan has taken."""
         return self.planning / 1e9 / self.plans if self.plans else 0.0
 
     def rounds(self, this: Round) -> Generator[Instruction, Any, None]:
-        """Yield instructions, and receive what came of each: `Started`, a `Round`, or nothing. Ends with `Finish`."""
+        """Yield instructions and receive the outcome of each: `Started`, a `Round`, or None. The last is `Finish`."""
         carrier, manner, steering, sources = self._carrier, self._manner, self._steering, self._carrier.sources
         starved = held = closed = False
         while True:
@@ -238,7 +238,7 @@ class Loop:
             issued, deadline = sources.issued, carrier.deadline
             if deadline is not None and deadline <= now and not sources.ended:
                 yield LetTick()
-            admits = starved or not carrier.full  # if nothing can be done, holding sources back would not help
+            admits = starved or not carrier.full  # if nothing else can be done, holding sources back would not help
             if admits:
                 yield _ADMIT[held]
             if manner.ends_at_once and sources.ended and not self._ended:
@@ -281,9 +281,9 @@ class Loop:
         yield Finish()
 
     def part_ended(self, now: int, arrived: bool) -> bool:
-        """Hear that a part of a long step has ended; return whether the rest of it has to wait for another plan.
+        """Handle the end of one part of a long step; return True if the rest must wait for a new plan.
 
-        An overload does not wait for the end of a long train, nor does a preemptive policy.
+        Neither overload detection nor a preemptive policy waits for the end of a long train.
         """
         if now >= self._steering.next:
             self._look(now)
@@ -308,7 +308,7 @@ class Loop:
                     self._memory, self.preemptive, self._only = self._policy.start(), self._policy.preemptive, None
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:
-        """Return whether it is time to plan; the moment at which the policy wants to be asked again passes with it."""
+        """Return whether it is time to plan; this clears the moment at which the policy asked for another plan."""
         switching = self._manner.switches and self.preemptive
         due = self._until is not None and this.now >= self._until
         asks = self._policy is not None and (
@@ -319,13 +319,13 @@ class Loop:
         return asks
 
     def _look(self, now: int) -> None:
-        """Let monitor, load shedder and adaptive layer look at the run."""
+        """Let monitor, load shedder and adaptive layer observe the run."""
         begun = stopwatch()
         self._memory = self._steering.look(now, self._memory)
         self.planning += stopwatch() - begun
 
     def _decide(self, admits: bool) -> tuple[Start | None, bool]:
-        """Ask the policy, if anything is ready that it could start; return what to start, and if anything is ready."""
+        """Ask the policy if a ready unit can be started; return what to start, and whether any unit is ready."""
         begun = stopwatch()
         try:
             self._until = None
@@ -356,7 +356,7 @@ class Loop:
         return plan
 
     def unserved(self) -> RunError:
-        """Return the error of a policy that leaves units alone although nothing else will happen."""
+        """Return the error for a policy that leaves ready units unserved although nothing else will happen."""
         snapshot = self._carrier.snapshot(False, self._seen)
         ready = [f"'{snapshot.units[at].name}'" for at in snapshot.ready.nonzero()[0].tolist()]
         names = ", ".join(ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
@@ -364,12 +364,12 @@ class Loop:
 
 
 def drive(loop: Loop, carrier: Carrier) -> None:
-    """Let a carrier carry out what the loop says, until it is finished."""
+    """Carry out the loop's instructions with a carrier until the run is finished."""
     rounds = loop.rounds(carrier.begin())
     answer: Started | Round | None = None
     while True:
         instruction = rounds.send(answer)
-        if isinstance(instruction, Admit):  # the first three come in every round, tens of thousands of times a second
+        if isinstance(instruction, Admit):  # the first three occur in every round, tens of thousands of times a second
             carrier.admit(instruction.held)
             answer = None
         elif isinstance(instruction, Start):

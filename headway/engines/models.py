@@ -1,6 +1,6 @@
-"""Models for the simulator: what boxes cost, and what else takes time.
+"""Models for the simulator: the costs of boxes and of the engine itself.
 
-A model is frozen data, read from a mapping or a file, or taken from the summary of a real run.
+A model is frozen data, read from a mapping or a file, or derived from the summary of a real run.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ LEARNED_KEYS = (
     Key("noise", "number", "by which part of it a call is off, as a standard deviation (default 0)"),
 )
 LOCAL = "local"
-"""What `like` may say: the engine whose ways are followed."""
+"""The value of `like`: the engine whose behaviour is followed."""
 _ROUNDS = ("round", "arrival", "wake")
 _NOISIEST = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Overheads:
-    """Seconds that are no box's work, each time."""
+    """The engine's own costs per event, in seconds."""
 
     call: float = 0.0
     scheduler: float = 0.0
@@ -64,32 +64,33 @@ class Overheads:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Costs that nobody knows beforehand: the run measures them, as a real engine does, and calls are uneven."""
+    """Costs that are unknown in advance: the run measures them, as a real engine does, and calls vary."""
 
     warmup: float = 0.0
-    """Seconds that the first call of a box takes beside; every further one a quarter of that of the one before."""
+    """Extra seconds that a box's first call takes; each further call takes a quarter of the previous extra."""
     noise: float = 0.0
-    """The standard deviation of the logarithm of what a call takes; its mean stays as it is."""
+    """The standard deviation of the logarithm of a call's duration; its mean is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What takes how long in virtual time."""
+    """How long everything takes in virtual time."""
 
     costs: Mapping[str, Cost] = field(default_factory=dict)
-    """By box: what a tuple costs. A universal box that is not named costs what it says itself."""
+    """By box: the cost of a tuple. A universal box that is not named has its own declared cost."""
     calls: Mapping[str, float] = field(default_factory=dict)
-    """By box: seconds that a call costs beside its tuples."""
+    """By box: the overhead of a call, in seconds."""
     default: Cost = Constant(1e-6)  # noqa: RUF009 - frozen
     overheads: Overheads = Overheads()
     seed: int = 0
     like: str = ""
-    """LOCAL: a run goes on as in that engine. A whole plan is carried out before anybody looks up, what has arrived
-    meanwhile is let in then, and results leave when their call ends. Otherwise all of it is exact."""
+    """LOCAL: simulate that engine. A whole plan is carried out before the loop looks again, tuples that arrive
+    meanwhile are let in then, and results leave when their call ends. Otherwise everything happens at its exact
+    moment."""
     summary: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    """That of the real run whose measured costs it has."""
+    """The summary of the real run that the costs were taken from."""
     learned: Learned | None = None
-    """None: policies and the load shedder know what boxes cost. Otherwise they have to find out."""
+    """None: policies and the load shedder know the costs of boxes. Otherwise they have to measure them."""
 
     def check(self, boxes: Mapping[str, Any]) -> None:
         """Raise a RunError if the model names a box that the network does not have."""
@@ -101,7 +102,7 @@ class Model:
 def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -> Model:
     """Read a model from a mapping, a path to one, or a path to the summary of a real run; raise a HeadwayError.
 
-    Paths in it must be allowed by `trust`: a network file may have named them.
+    Paths in it must be allowed by `trust`, as they may come from a network file.
     """
     if isinstance(value, Model):
         return value
@@ -188,9 +189,9 @@ def _overheads(value: object, base: Overheads) -> Overheads:
 
 
 def model_of_summary(summary: object) -> Model:
-    """Return the model that a run's summary tells: measured costs, and the engine's overheads shared out.
+    """Return the model given by a run's summary: measured costs, and the engine's overheads per event.
 
-    One of the engine `local` is about that engine, so the model says to follow it.
+    A summary of the engine `local` makes a model that follows that engine.
     """
     try:
         assert isinstance(summary, Mapping)
@@ -215,14 +216,14 @@ def model_of_summary(summary: object) -> Model:
 
 
 def _each(spent: Mapping[str, Any], times: Any, *names: str) -> float:
-    """Return the seconds that each time took, of what a summary says was spent in all; somebody may have edited it."""
+    """Return the seconds per event from a summary's total; the summary may have been edited."""
     total = sum([float(spent[name]) for name in names])
     with inside("model"), inside("measured"), inside(f"time: {' and '.join(names)}"):
         return parse_cost(total / max(1, times)).mean
 
 
 def _measured(box: str, value: Any) -> Cost:
-    """Check a cost that a summary says, which somebody may have edited."""
+    """Check a cost from a summary, which may have been edited."""
     with inside("model"), inside("measured"), inside(f"box '{box}'"):
         return parse_cost(float(value))
 

@@ -1,4 +1,4 @@
-"""The QoS monitor at work: how a run does, what flows through it, and how it went."""
+"""The QoS monitor at run time: it measures load and lateness, detects overload, and keeps the history."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ from headway.totals import Totals
 from headway.trains import Train
 
 _LATELY = 1.0
-"""Half-life of rates (seconds): an overload has to be seen soon."""
+"""Half-life of recent rates (seconds), short so that an overload is detected soon."""
 _USUALLY = 60.0
-"""Half-life of what is taken for a source's usual rate."""
+"""Half-life of a source's usual rate (seconds)."""
 _ACQUAINTED = 5 * SECOND
-"""How long a source is watched until anything counts as usual."""
+"""How long a source is observed before any rate counts as usual."""
 _RECENT, _SURGE = 4, 5.0
-"""Looks within which a rate must have been seen twice if it is so many times the others."""
+"""A rate above _SURGE times the second highest of the last _RECENT looks counts only as that one."""
 _FADE = 0.5
-"""How much of what was delivered before a look counts at the next."""
+"""The weight at the next look of what was delivered before this one."""
 
 
 class Sheddable(Protocol):
-    """What an engine offers to load shedding beyond its reading. Used by the scheduler thread."""
+    """What an engine provides for load shedding beyond its reading. Used by the scheduler thread."""
 
     sites: tuple[Site, ...]
     """Where drop boxes can stand."""
     nested: tuple[tuple[int, ...], ...]
     measures: bool
-    """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
+    """Whether costs and capacity have to be measured during the run."""
 
     def look(self, now: int, rates: Floats, keep: Floats) -> Load:
-        """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site.
+        """Return the load caused by these arrival rates (by source); `keep` is the share now kept, by site.
 
-        What has been done counts from the look before, or from the start.
+        Called once per look of the monitor: work done is counted since the previous call.
         """
 
     def drop(self, entry: Entry) -> DropBox:
-        """Return the drop box for an entry, which need not stand there now."""
+        """Return the drop box for an entry, whether or not it is inserted now."""
 
     def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
-        """Insert or adjust the drop box at an entry of a site; None removes it."""
+        """Insert or adjust the drop box at an entry of a site; a sieve of None removes it."""
 
     def seen(self, entry: Entry) -> int:
-        """Return how many tuples have come to an entry, dropped ones included."""
+        """Return how many tuples have reached an entry, dropped ones included."""
 
     def way(self, entry: Entry) -> Entry | str:
-        """Return the way into a box that an entry is, or the arc before all whose readers it stands."""
+        """Return the input of a box that the entry is, or the arc if the drop box precedes all readers of it."""
 
     def sample(self, entry: Entry) -> Train | None:
-        """Return some of the latest tuples that came to an entry, if there are any at hand."""
+        """Return some of the latest tuples that reached an entry, or None if none are at hand."""
 
 
 class Monitor:
-    """Looks at a run about twice a second. Used by the scheduler thread."""
+    """Observes a run about twice a second. Used by the scheduler thread."""
 
     def __init__(self, reading: Reading, drops: Sheddable, log: ChangeLog, now: int, headroom: float) -> None:
         self._reading, self._drops = reading, drops
@@ -94,9 +94,9 @@ class Monitor:
         self._spells = 0
 
     def look(self, now: int, keep: Floats, forced: frozenset[int]) -> Observation:
-        """Return what is read; `keep` is what drop boxes keep now, by site.
+        """Return the observation; `keep` is the share now kept, by site.
 
-        Outputs in `forced` count as late whatever their graphs say: somebody has stricter goals for them.
+        Outputs in `forced` count as late whatever their graphs say: an adaptive layer has stricter goals for them.
         """
         totals = self._reading.totals(now)
         counts = _arrived(totals)
@@ -112,10 +112,10 @@ class Monitor:
         return observation
 
     def _without_surges(self, counts: Floats, now: int) -> Floats:
-        """Return by source the tuples that have arrived, of those that came all at once only what else is usual.
+        """Return arrivals by source, with bursts reduced to what is otherwise usual.
 
-        What comes within one look, and not before and after it, is a backlog and no rate: a source that could not be
-        read for a while brings what it has kept.
+        A burst within a single look is a backlog, not a rate: a source that could not be read for a while delivers what
+        it has buffered.
         """
         seconds = (now - self._moment) / SECOND
         if seconds > 0:
@@ -150,12 +150,12 @@ class Monitor:
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._reading.topology, self.diagnosis
         found = diagnose(observation, topology, self._last, self._headroom, self._zones)
-        if not self._reading.ingest.pressing:  # sources that wait until they are asked cannot bring too much
+        if not self._reading.ingest.pressing:  # sources that wait to be asked cannot cause overload
             found = replace(found, overloaded=False)
         was = self._is_overloaded
         if was and self._last is not None:
             self._overloaded += now - self._last.now
-        # One look may be wrong: two of the same opinion count.
+        # A single look may be wrong: the state changes after two that agree.
         if found.overloaded != was and before is not None and before.overloaded == found.overloaded:
             self._is_overloaded = found.overloaded
             self._spells += found.overloaded
@@ -165,7 +165,7 @@ class Monitor:
         self._last, self.diagnosis = observation, found
 
     def summary(self) -> dict[str, Any]:
-        """Return what a summary says of overloads."""
+        """Return the summary of overloads."""
         return {
             "seconds": self._overloaded / SECOND,
             "spells": self._spells,
@@ -175,23 +175,23 @@ class Monitor:
 
 
 def _noise(rates: Floats, work: Floats) -> float:
-    """Return the standard deviation of the load as it is read, if tuples arrive by chance (a Poisson process).
+    """Return the standard deviation of the measured load if arrivals are a Poisson process.
 
-    A mean that fades with a half-life of h sees about as many tuples as come in 2 h / ln 2.
+    A mean that fades with half-life h effectively averages over 2 h / ln 2.
     """
     return math.sqrt(float((rates * work**2).sum()) * math.log(2) / (2 * _LATELY))
 
 
 def _arrived(totals: Totals) -> Floats:
-    """Return by source the tuples that have arrived, whether they have been let in or not."""
+    """Return arrived tuples by source, including those that are due but not let in."""
     return (totals.arrived + totals.overdue).astype(np.float64)
 
 
 class Reach:
-    """Boxes by output, made ready to be reduced at once."""
+    """Reduces readings of boxes to readings of outputs, over all boxes that lead to each output."""
 
     def __init__(self, topology: Topology) -> None:
-        """Lay the boxes that lead to each output one after the other."""
+        """Concatenate the boxes that lead to each output."""
         boxes = [np.array(sorted(topology.upstream(root)) if root >= 0 else [], np.int64) for root in topology.roots]
         lengths = np.array([len(some) for some in boxes], np.int64)
         self._count = len(boxes)
@@ -200,14 +200,14 @@ class Reach:
         self._starts = (np.cumsum(lengths) - lengths)[self._filled]
 
     def least(self, readings: Int64s) -> Int64s:
-        """Return by output the least of its boxes' readings; the largest number where it has no box."""
+        """Return by output the minimum of its boxes' readings; `FAR` where it has no box."""
         found: Int64s = np.full(self._count, FAR)
         if len(self._filled):
             found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
         return found
 
     def sums(self, readings: Floats) -> Floats:
-        """Return by output the sum of its boxes' readings, and then the sum of all boxes'."""
+        """Return by output the sum of its boxes' readings, followed by the sum over all boxes."""
         found: Floats = np.zeros(self._count + 1)
         if len(self._filled):
             found[self._filled] = np.add.reduceat(readings[self._flat], self._starts)
@@ -217,19 +217,19 @@ class Reach:
 
 _NONE: Floats = np.zeros(0)
 FEW = 64
-"""Outputs up to which each has a history of its own."""
+"""Most outputs for which each has a history of its own."""
 MOST = 512
-"""Looks that are kept; when there are more, every second one goes, and fewer are taken from then on."""
+"""Looks that are kept; beyond that, every second one is removed, and half as many are added from then on."""
 
 
 class Look(NamedTuple):
-    """What was seen at one look; counts are since the look before."""
+    """What one look saw; counts are since the previous look."""
 
     moment: int
     load: float
     """Seconds of work per second that arrived, before anything was dropped."""
     kept: float
-    """What was left of it."""
+    """The same after drops."""
     capacity: float
     """Seconds of work per second that could be done."""
     backlog: float
@@ -237,16 +237,16 @@ class Look(NamedTuple):
     delivered: Floats
     """By output."""
     late: Floats
-    """By output: how many of those were outside of the good zone."""
+    """By output: tuples delivered outside of the good zone."""
     latency: Floats
-    """By output: their latencies, summed, in seconds."""
+    """By output: the sum of latencies, in seconds."""
 
 
 class History:
-    """Looks in their order. Used by the scheduler thread."""
+    """Looks in order. Used by the scheduler thread."""
 
     def __init__(self, start: int, outputs: Sequence[str], most: int = MOST) -> None:
-        """Begin without looks; moments are told from `start` on."""
+        """Start empty; moments are relative to `start`."""
         self._start = start
         self._outputs = tuple(outputs)
         self._most = most
@@ -255,7 +255,7 @@ class History:
         self._skipped = 0
 
     def add(self, look: Look) -> None:
-        """Take a look down, or leave it out if the history is long."""
+        """Record a look, or skip it if the history has been thinned."""
         self._skipped += 1
         if self._skipped < self._every:
             return
@@ -267,10 +267,10 @@ class History:
             self._every *= 2
 
     def summary(self) -> dict[str, Any]:
-        """Return it column by column, as a plot or a table wants it; moments in seconds since the start.
+        """Return the history as columns, for plots and tables; moments in seconds since the start.
 
-        In networks with many outputs, only the columns of the whole run are there. Latencies and shares are None where
-        nothing was delivered.
+        In networks with many outputs, only the columns of the whole run are included. Latencies and shares are None
+        where nothing was delivered.
         """
         looks, outputs = self._looks, list(enumerate(self._outputs if len(self._outputs) <= FEW else ()))
         told: dict[str, Any] = {"moment": [(look.moment - self._start) / SECOND for look in looks]}

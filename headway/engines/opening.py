@@ -1,4 +1,4 @@
-"""What a run opens: its files, none of them twice; readers of sources; outputs, and the file of its dead letters."""
+"""What a run opens: readers of sources, sinks of outputs, and the dead letters' file; no file is used twice."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from headway.network.schema import Schema
 from headway.paths import unusable
 
 LETTERS = "dead letters"
-"""What dead letters are called among the outputs."""
+"""The name of the dead letters among the outputs."""
 
 
 class Use(NamedTuple):
-    """A file and who uses it, as messages have it."""
+    """A file and its user, in the wording of messages."""
 
     who: str
     path: Path
 
 
 def is_standard(what: object) -> bool:
-    """Whether a destination or an input is standard output or input."""
+    """Return whether a destination or an input is standard output or input."""
     if isinstance(what, Mapping) and len(what) == 1:
         what = next(iter(what.values()))
-    return isinstance(what, str) and what == "-"  # an input may be an array, which compares by element
+    return isinstance(what, str) and what == "-"  # an input may be an array, which compares element by element
 
 
 def file_of(what: object, base: Path | None = None) -> Path | None:
@@ -60,10 +60,10 @@ def check_files(
     file: Path | None = None,
     tables: Collection[str] = (),
 ) -> None:
-    """Raise before anything is opened if a file that is written is read, or written twice.
+    """Raise before anything is opened if a file is both read and written, or written twice.
 
-    `inputs` are what the run gives by source, `writes` what is written beside the network's own sinks, by who writes
-    it: ``output 'x'`` and so on. `file` is the network's own, `tables` names the static tables that are read already.
+    `inputs` are the run's own, by source. `writes` are destinations beside the network's own sinks, by the user that
+    messages name, such as ``output 'x'``. `file` is the network's file, `tables` names static tables already loaded.
     """
     reads = [] if file is None else [Use("the network file", file)]
     standard = []
@@ -94,7 +94,7 @@ def check_files(
 
 
 def table_refs(network: Network) -> tuple[str, ...]:
-    """Return the static tables that a network names."""
+    """Return the names of a network's static tables."""
     refs = [item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)]
     return tuple(dict.fromkeys(refs))
 
@@ -117,12 +117,12 @@ def _same(one: Path, other: Path) -> bool:
         if one.exists() and other.exists():
             return one.samefile(other)
     except (OSError, ValueError):
-        return False  # whoever opens it says what is wrong
+        return False  # opening the file reports the problem
     return os.path.realpath(one) == os.path.realpath(other)
 
 
 def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
-    """Raise for what the network file may not name, before anything is opened; what the run gives is the operator's."""
+    """Raise, before anything is opened, for what the network file may not name; the run's own settings are trusted."""
     network = checked.network
     for source in network.sources:
         if source.name not in settings.inputs:
@@ -134,7 +134,7 @@ def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
 
 
 def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> list[Reader]:
-    """Return a reader for each source: what the run gives, else what the network file says; `stack` closes them."""
+    """Return a reader for each source, from the run's inputs or else the network file; `stack` closes them."""
     network = checked.network
     readers: list[Reader] = []
     for source in network.sources:
@@ -159,7 +159,7 @@ def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextl
 
 
 def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
-    """Return the run's dead letters, and the file that the user wants all of them in, if any."""
+    """Return the run's dead letters, and the writer of their file if the user wants one."""
     sink = None
     if settings.dead_letters is not None:
         sink = open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
@@ -177,14 +177,14 @@ class Outlets:
         stack: contextlib.ExitStack,
         stopping: Stopping | None = None,
     ) -> None:
-        """Open all sinks; when `stack` ends before `complete`, they are given up."""
+        """Open all sinks; if `stack` is closed before `complete`, they are aborted."""
         self._stopping = stopping or Stopping()
         self._tables: dict[str, TableSink] = {}
         self._writers: list[Writer] = []
         self.deliveries: dict[str, Delivery] = {}
         stack.callback(self._abort)
         network = checked.network
-        with self._stopping.held():  # a file that is made is known to whoever gives it up
+        with self._stopping.held():  # a signal must not come between opening a file and registering it for cleanup
             for output in network.outputs:
                 name, schema, sink = output.name, checked.output_schema(output.name), thaw(output.sink)
                 writer: Writer
@@ -200,9 +200,9 @@ class Outlets:
             self._writers += [] if letter_sink is None else [letter_sink]
 
     def complete(self) -> dict[str, pa.Table]:
-        """Complete all outputs, or none; return the tables of those that no sink was named for.
+        """Complete all outputs, or none; return the tables of outputs without a sink.
 
-        What takes long, and what may fail, comes first, and can be given up. Files then get their names all together.
+        Slow and fallible work comes first and can be interrupted. Then all files get their names together.
         """
         for writer in self._writers:
             prepare(writer)

@@ -1,7 +1,7 @@
-"""The one reading of a running network: snapshots for policies, totals for everybody else.
+"""The reading of a running network: snapshots for policies, totals for everything else.
 
-What every engine reads in the same way stands here. How units wait is the engine's own: in this process it is read
-off queues, on Spark off the log.
+This module holds what is the same for every engine. What waits where depends on the engine: in this process it is read
+from queues, on Spark from the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
 class Reading(ABC):
-    """Looks at a run and changes nothing. Used by the scheduler thread."""
+    """Observes a run and changes nothing. Used by the scheduler thread."""
 
     def __init__(
         self,
@@ -38,21 +38,21 @@ class Reading(ABC):
         statistics: Statistics,
         exclusive: bool = True,
     ) -> None:
-        """Prepare; `attach` says the rest before the first look."""
+        """Prepare; `attach` must be called before the first look."""
         self.checked = checked
         self.topology = topology
         self.units = units
         self.statistics = statistics
         self.layout = Layout(topology, units, exclusive)
         self.model = CostModel(topology, shares_of(checked))
-        """The cost model, with what `learn_shares` has found out."""
+        """The cost model; `learn_shares` updates it."""
         index = {box.name: at for at, box in enumerate(checked.order)}
         self._routes = [(index[owner(arc)], arc) for arc in default_arcs(checked) if checked.consumers[arc]]
         self._shares: dict[str, float] = {}
         self.looks = 0
-        """How often the engine has looked; what was not read of a look before is gone."""
+        """Number of looks so far; what a look did not read cannot be read after the next one."""
         self.workers = 1
-        """How many steps may be under way at once."""
+        """The most steps that may be under way at once."""
         self._unit_model: UnitCostModel | None = None
         self._box_model: UnitCostModel | None = None
 
@@ -64,15 +64,15 @@ class Reading(ABC):
         letters: DeadLetters,
         schedule: Schedule,
     ) -> None:
-        """Say where tuples come from and go to, both in the network's order."""
+        """Set the run's sources and outputs, both in the network's order, and its dead letters."""
         self.ingest, self.feeds, self.deliveries, self.letters = ingest, feeds, deliveries, letters
         self._held: Floats = np.zeros(len(deliveries) if schedule.waits else 0)
-        if schedule.waits:  # trains wait while results stay good, so somebody asks how old these are
+        if schedule.waits:  # trains wait while results stay within their good zone, so results' ages are needed
             for at, one in enumerate(deliveries):
                 one.arrived, one.held = ingest.times.moment, self._held[at : at + 1]
 
     def learn_shares(self) -> None:
-        """Let the cost model follow how boxes with several ports have divided their tuples so far."""
+        """Update the cost model by how boxes with several ports have divided their tuples so far."""
         if not self._routes:
             return
         made = self.statistics.readings().tuples_out
@@ -83,21 +83,21 @@ class Reading(ABC):
 
     @abstractmethod
     def carried(self, box: int, arc: str) -> float:
-        """Return how many of its box's tuples an arc has got: one of several ports, and somebody reads it."""
+        """Return how many of its box's tuples went to an arc that is one of several ports and has readers."""
 
-    # What policies may ask as of the latest look
+    # What policies may ask, as of the latest look
 
     @abstractmethod
     def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes, a few milliseconds old at most."""
+        """Return the statistics of the boxes, at most 20 ms old."""
 
     @abstractmethod
     def queues(self, now: int) -> QueueReadings:
-        """Return what waits before each box."""
+        """Return what waits at each box."""
 
     @abstractmethod
     def latencies(self, now: int) -> Floats:
-        """Return by unit the mean latency of its waiting tuples, 0 where none waits."""
+        """Return by unit the mean latency of its waiting tuples; 0 where none waits."""
 
     @abstractmethod
     def latency(self, now: int, unit: int) -> float:
@@ -105,24 +105,24 @@ class Reading(ABC):
 
     @abstractmethod
     def unit_costs(self, now: int) -> UnitCosts:
-        """Return by unit what a step costs until its tuples are delivered."""
+        """Return by unit the cost of a step until its tuples are delivered."""
 
     def box_costs(self, now: int) -> UnitCosts:
-        """Return by box what a step of it alone costs until its tuples are delivered."""
+        """Return by box the cost of a step of that box alone until its tuples are delivered."""
         if self._box_model is None:
             self._box_model = UnitCostModel(self.model, [(at,) for at in range(len(self.topology.boxes))])
         self._box_model.model = self.model
         return self._box_model.read(self.boxes(now), np.zeros(0, np.int64))
 
     def follow_units(self, boxes: BoxReadings, waiting: Int64s) -> UnitCosts:
-        """Return by unit what the cost model says of a step, with so many tuples waiting at the boxes."""
+        """Return the cost model's cost of a step by unit, given the tuples waiting at the boxes."""
         if self._unit_model is None:
             self._unit_model = UnitCostModel(self.model, [unit.boxes for unit in self.units])
         self._unit_model.model = self.model
         return self._unit_model.read(boxes, waiting)
 
     def outputs(self) -> OutputReadings:
-        """Return how the outputs do."""
+        """Return the readings of the outputs."""
         all_of = self.deliveries
         return OutputReadings(
             np.array([one.tuples for one in all_of], np.int64),
@@ -132,25 +132,25 @@ class Reading(ABC):
         )
 
     def held(self) -> Floats:
-        """Return by output how long results are held; nothing where trains do not wait."""
+        """Return by output how long results are held; empty if trains do not wait."""
         return self._held.copy()
 
-    # What everybody else reads
+    # For monitor, adaptive layers, status and summary
 
     @abstractmethod
     def backlog(self) -> tuple[Int64s, Int64s]:
-        """Return by box the tuples that wait, and the timestamp of the oldest, the largest number where none waits.
+        """Return by box the number of waiting tuples and the oldest timestamp; `FAR` where none waits.
 
-        What is due and has not been let in waits, too.
+        Tuples that are due but not let in count as waiting.
         """
 
     @property
     @abstractmethod
     def ignored(self) -> Mapping[str, int]:
-        """By box: the tuples that came too late for it."""
+        """By box: the tuples that arrived too late for it."""
 
     def totals(self, now: int, spent: Spent = NOTHING_SPENT, shed: Sequence[int] = ()) -> Totals:
-        """Return what has happened so far; `spent` and `shed` by those who know."""
+        """Return what has happened so far; the caller supplies `spent` and `shed`."""
         rows = np.array([one.delivered() for one in self.deliveries], np.float64).reshape(-1, len(Delivered._fields))
         tuples, latency, utility, late = np.concatenate((rows, rows.sum(axis=0, keepdims=True))).T
         return Totals(
@@ -168,7 +168,7 @@ class Reading(ABC):
 
 
 class Moment:
-    """What policies may ask of a reading, as of one look: each part is read once, when first asked for."""
+    """A snapshot's access to a reading as of one look; each part is read once, on first use."""
 
     def __init__(self, reading: Reading, now: int) -> None:
         self._reading = reading
@@ -180,7 +180,7 @@ class Moment:
             raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
         return self._reading
 
-    # What each of them is, `Snapshot` says.
+    # `Snapshot` documents these.
     rates = cached_property[Floats](lambda self: self._live().ingest.rates(self._now))
     boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
     outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
@@ -197,14 +197,14 @@ class Moment:
 
 
 def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:
-    """Return how far a run is; `waiting` are tuples and `memory` bytes in queues."""
+    """Return a run's progress; `waiting` are tuples and `memory` bytes in queues."""
     rows = zip(
         reading.topology.outputs,
         totals.delivered.tolist(),
         totals.latency.tolist(),
         totals.utility.tolist(),
         totals.shed.tolist(),
-        strict=False,  # totals go on with the whole run
+        strict=False,  # totals have one more element, for the whole run
     )
     return Status(
         seconds,

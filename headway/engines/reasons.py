@@ -1,7 +1,7 @@
-"""Why a policy chose a step: the terms of its priority, and the units it came before.
+"""Why a policy chose a step: the terms of its priority, and the units it was preferred to.
 
-Terms that are moments (`MOMENTS`) are kept as seconds from the decision, negative ones before it, so that they can be
-read and their order stays.
+Terms that are moments (`MOMENTS`) are kept as seconds relative to the decision, negative if before it, so that they are
+readable and keep their order.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ MOMENTS = frozenset({"oldest", "deadline"})
 SECONDS = frozenset({"slack", "latency", "wait", "age", "cost", "overdue"})
 """Terms that are seconds."""
 EXCEPTIONS = frozenset({"overdue", "under way"})
-"""Terms that texts do not mention where they are 0, as they nearly always are."""
+"""Terms that texts omit when they are 0, as they nearly always are."""
 COMPETITORS = 3
-"""How many other units a reason names at most."""
+"""The most other units that a reason names."""
 
 _DIGITS = 6
-"""Of terms: with fewer, units between which little decided would seem equal."""
+"""Digits shown of a term; with fewer, units that differ slightly would seem equal."""
 _NOTHING = np.iinfo(np.int64).max
-"""What snapshots have as the moment of the oldest tuple where none waits."""
+"""The oldest tuple's moment in a snapshot if none waits."""
 
 Values = tuple[float, ...]
 Terms = tuple[tuple[str, float], ...]
 
 
 class Reason(NamedTuple):
-    """Why a unit was chosen. The names of the terms are shared by all reasons, for there may be very many."""
+    """Why a unit was chosen. All reasons share the names of the terms, as there may be very many reasons."""
 
     policy: str
     rule: str
-    """In a few words, such as ``largest utility`` or ``resumed``."""
+    """A short phrase, such as ``largest utility`` or ``resumed``."""
     names: tuple[str, ...] = ()
     values: Values = ()
     others: tuple[tuple[int, Values], ...] = ()
@@ -52,18 +52,18 @@ class Reason(NamedTuple):
 
     @property
     def competitors(self) -> tuple[tuple[int, Terms], ...]:
-        """The best other units that were ready, in the policy's order, with their terms."""
+        """The best other ready units, in the policy's order, with their terms."""
         return tuple([(unit, tuple(zip(self.names, values, strict=True))) for unit, values in self.others])
 
 
 def reasons(snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan, text: str = "") -> list[tuple[int, Reason]]:
-    """Return the units of a plan's steps, each with its reason; nothing of the snapshot's arrays is kept.
+    """Return the units of a plan's steps, each with its reason; no reference to the snapshot's arrays is kept.
 
-    `memory` is what the policy was given, not what it returned; `text` is how the policy is named. The competitors
-    of a step are the ready units that it and the steps before it leave. A preemptive policy's plan also names what
-    runs already and should go on: that is no new step, and has no reason here.
+    `memory` is what the policy was given, not what it returned; `text` is the policy's name. The competitors of a step
+    are the ready units left by it and the steps before it. A preemptive policy's plan also names units that are running
+    and should continue: these are no new steps and get no reason.
 
-    A policy may tell its rule itself (`Policy.rule`). Otherwise the rule is the first term in which the unit differs
+    A policy may state its rule itself (`Policy.rule`). Otherwise the rule is the first term in which the unit differs
     from its best competitor.
     """
     preemptive = policy.preemptive
@@ -72,7 +72,7 @@ def reasons(snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan, text: s
     names = tuple([term.name for term in told])
     known: dict[int, Values] = {}
     served: set[int] = set()
-    first = 0  # everything before it in the order has been served
+    first = 0  # everything before it in the order is already in the plan
     made = []
     for unit, _ in plan.steps:
         served.add(unit)
@@ -96,7 +96,7 @@ def reasons(snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan, text: s
 
 
 def why(reason: Reason, names: Sequence[str]) -> str:
-    """Return a reason as text; `names` are the units'."""
+    """Return a reason as text; `names` are the names of the units."""
     parts = [reason.rule]
     if reason.values:
         parts.append(_terms_text(reason.terms))
@@ -107,7 +107,7 @@ def why(reason: Reason, names: Sequence[str]) -> str:
 
 
 def span_text(seconds: float, digits: int = 4) -> str:
-    """Return a span of time with up to so many digits, in the unit that suits it."""
+    """Return a duration with up to `digits` significant digits, in a suitable unit."""
     for least, factor, unit in ((0.1, 1, "s"), (1e-4, 1e3, "ms")):
         if abs(seconds) >= least:
             return f"{seconds * factor:.{digits}g} {unit}"
@@ -115,7 +115,7 @@ def span_text(seconds: float, digits: int = 4) -> str:
 
 
 def _order(snapshot: Snapshot, told: Sequence[Term], preemptive: bool, plan: Plan) -> list[int]:
-    """Return as many units as can be named, the best first; without terms only the plan tells an order."""
+    """Return the units that a reason may name, best first; without terms, the order is the plan's."""
     if not told:
         return [step.unit for step in plan.steps]
     able = np.flatnonzero(snapshot.ready if preemptive else snapshot.ready & ~snapshot.busy)
@@ -127,7 +127,7 @@ def _key(term: Term) -> npt.NDArray[Any]:
     values = term.values
     if not term.largest:
         return values
-    return ~values if values.dtype.kind in "bu" else -values  # neither has negative numbers
+    return ~values if values.dtype.kind in "bu" else -values  # neither dtype can be negated
 
 
 def _values(known: dict[int, Values], told: Sequence[Term], unit: int, now: int) -> Values:
@@ -146,7 +146,7 @@ def _value(term: Term, unit: int, now: int) -> float:
 
 
 def _rule(told: Sequence[Term], values: Values, others: Sequence[tuple[int, Values]]) -> str:
-    """Return by which term a unit came before the best of the others."""
+    """Return the term by which a unit was preferred to the best of the others."""
     if not told:
         return "in the policy's order"
     if not others:

@@ -1,4 +1,4 @@
-"""What a run is given and what it gives: settings, status and result; and the engines, by name."""
+"""Interface of a run: settings, status and result; and the engines, by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headway.shedding.settings import ShedSettings
 
 @dataclass(frozen=True, slots=True)
 class OutputStatus:
-    """How an output does, over the run so far."""
+    """An output's performance over the run so far."""
 
     tuples: int
     latency: float | None
@@ -38,7 +38,7 @@ class OutputStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a run is."""
+    """Progress of a run."""
 
     seconds: float
     tuples_in: int
@@ -49,14 +49,14 @@ class Status:
     paused: bool
     outputs: Mapping[str, OutputStatus] = field(default_factory=dict)
     starting: str = ""
-    """What a run on Spark does before any tuple can arrive, such as ``query 3 of 7``; then the rest is still 0."""
+    """What a run on Spark is starting, such as ``query 3 of 7``; until then no tuple can arrive and the rest is 0."""
     tuples_before: int = 0
-    """How many of `tuples_in` had arrived when this process went on with a saved run."""
+    """How many of `tuples_in` had arrived before this process resumed a saved run."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What the options of a run (`headway.options`) parse to: checked, with defaults for what nobody has said."""
+    """The parsed options of a run (`headway.options`): checked, with defaults filled in."""
 
     schedule: Schedule
     inputs: Mapping[str, object]
@@ -79,11 +79,11 @@ class RunSettings:
     trace: bool = default_of("trace")
     model: Model | None = None
     shed: ShedSettings | None = None
-    """When and how much load is shed; None: nothing is, unless an adaptive layer wants it."""
+    """When and how much load is shed; None: no shedding, unless an adaptive layer requests it."""
     adaptive: Adaption | None = None
     control: Control | None = None
     cut: Mapping[str, Any] = field(default_factory=dict)
-    """What the call says of the cut, over what the file says."""
+    """The call's cut options, which override the file's."""
 
     @property
     def fading(self) -> tuple[float, float]:
@@ -92,15 +92,15 @@ class RunSettings:
 
     @property
     def may_shed(self) -> bool:
-        """Whether tuples may be dropped in this run: because the user says so, or because an adaptive layer might."""
+        """Whether tuples may be dropped in this run: by the user's settings, or by an adaptive layer."""
         return self.shed is not None or self.adaptive is not None
 
     def make_policy(self) -> Policy:
-        """Return the policy that an engine asks: the schedule's, or the master of all that a layer chooses from."""
+        """Return the policy that an engine asks: the schedule's, or the master of those a layer chooses from."""
         if self.adaptive is None:
             return self.schedule.make_policy()
         names = self.adaptive.layer.policies
-        # The longest wait is about all of them: a policy that has not been asked for long knows of no waits.
+        # The longest wait applies across all of them: a policy that has not been asked for long knows of no waits.
         return self.schedule.bound(Master([self.schedule.train.wrap(make_policy(name)) for name in names], names))
 
     @property
@@ -112,22 +112,22 @@ class RunSettings:
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """What a run gave. Its `repr` is a line; `show` prints the first tuples, and notebooks show them as tables."""
+    """The result of a run. `repr` is one line; `show` prints the first tuples; notebooks show them as tables."""
 
     outputs: Mapping[str, pa.Table]
-    """By output: its tuples, the user's fields only, for outputs that no sink was named for."""
+    """By output, for outputs without a sink: its tuples, with the user's fields only."""
     summary: Mapping[str, Any]
     dead_letters: pa.Table
-    """The first dead letters (all of them are counted in the summary)."""
+    """The first dead letters (the summary counts all of them)."""
     trace: Trace | None = None
-    """Every step with its reason, where the run was told to record them."""
+    """Every step with its reason, if recording was requested."""
 
     def show(self, *outputs: str, rows: int = showing.ROWS) -> None:
-        """Print the first tuples of these outputs, of the first five if none is named. Raises an OutputError."""
+        """Print the first tuples of the named outputs, or else of the first five. Raises an OutputError."""
         print(showing.text(self.outputs, self.summary, outputs, rows), end="")
 
     def __repr__(self) -> str:
-        """Say in a line what came in and out."""
+        """Summarise input and output in one line."""
         return f"<RunResult: {showing.line(self.outputs, self.summary)}; .show() prints tuples>"
 
     def _repr_html_(self) -> str:
@@ -136,7 +136,7 @@ class RunResult:
 
 
 class Engine(Protocol):
-    """Carries a network out."""
+    """Executes networks."""
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered, or raise a HeadwayError."""
@@ -146,12 +146,12 @@ _engines: dict[str, Callable[[], Engine]] = {}
 
 
 def register_engine(name: str, make: Callable[[], Engine]) -> None:
-    """Make an engine known by name."""
+    """Register an engine under a name."""
     _engines[name] = make
 
 
 def engine_names() -> tuple[str, ...]:
-    """Return the engines that can be named."""
+    """Return the names of all engines."""
     return tuple(sorted(_engines))
 
 

@@ -1,4 +1,4 @@
-"""The load shedder at work: inserts, adjusts and removes drop boxes, and counts what they drop."""
+"""The load shedder at run time: inserts, adjusts and removes drop boxes, and counts what they drop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headway.sieves import Sieve
 
 
 class Shedder:
-    """Carries out what the controller decides. Used by the scheduler thread."""
+    """Carries out the controller's decisions. Used by the scheduler thread."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Shedder:
         log: ChangeLog,
         tables: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start with no drop boxes; without settings nothing is dropped before somebody asks for it."""
+        """Start without drop boxes; without settings nothing is dropped until an adaptive layer asks for it."""
         self._reading = reading
         self._drops = drops
         self._log = log
@@ -49,12 +49,12 @@ class Shedder:
         self._may = settings is not None
         self._off = False  # by command
         self.keep: Floats = np.ones(len(drops.sites))
-        """What is kept now, by site."""
-        self._held: tuple[int, str] = 0, ""  # looks at which it should have dropped and did not, and why at the last
+        """The share now kept, by site."""
+        self._held: tuple[int, str] = 0, ""  # looks at which it should have dropped but did not, and the latest reason
         self._histograms: dict[int, Histogram] = {}
         self._planners: dict[Entry, SemanticPlanner | None] = {}
         self._how: dict[int, str] = {}
-        self._by_value: set[int] = set()  # sites that choose by value now
+        self._by_value: set[int] = set()  # sites that currently drop by value
         if self._controller.by_value and settings is not None:
             for output, qos in enumerate(topology.qos):
                 if qos.value is not None:
@@ -67,7 +67,7 @@ class Shedder:
         return bool((self.keep < 1.0).any())
 
     def look(self, observation: Observation, forced: frozenset[int]) -> None:
-        """Decide what to drop from now on; outputs in `forced` may lose tuples although the settings do not say so."""
+        """Decide what to drop from now on; outputs in `forced` may lose tuples even if the settings do not allow it."""
         if self._off or not (self._may or forced or self.active) or not self._reading.ingest.pressing:
             return
         limits = [
@@ -85,7 +85,7 @@ class Shedder:
         self.keep = decision.keep.copy()
 
     def switch(self, active: bool, now: int) -> None:
-        """Shed load from now on, or remove all drop boxes and insert none."""
+        """Allow load shedding, or remove all drop boxes and insert none."""
         self._off = not active
         if self._off:
             for site in np.flatnonzero(self.keep < 1.0).tolist():
@@ -94,9 +94,9 @@ class Shedder:
             self._memory = self._controller.start()
 
     def _losses(self) -> dict[int, Graph]:
-        """Return the loss graphs of outputs whose value graphs say what their tuples are worth."""
+        """Return the loss graphs that follow from value graphs, for outputs without a loss graph of their own."""
         losses: dict[int, Graph] = {}
-        if not self._histograms:  # a large network without value graphs has nothing to be asked for
+        if not self._histograms:  # in a large network without value graphs, skip the loop
             return losses
         for at, site in enumerate(self._drops.sites):
             output, entry = site.outputs[0], site.entries[0]
@@ -108,7 +108,7 @@ class Shedder:
         return losses
 
     def _adjust(self, site: int, keep: float, reason: str, now: int) -> None:
-        """Insert, adjust or remove the drop boxes of a site, and say so."""
+        """Insert, adjust or remove the drop boxes of a site, and log it."""
         place, before = self._drops.sites[site], float(self.keep[site])
         self._put(site, keep)
         how = self._how.get(site, "at random")
@@ -130,7 +130,7 @@ class Shedder:
         else:
             self._by_value.discard(site)
         for output in place.outputs:
-            if output in self._histograms:  # what is seen behind a choice by value would confirm the choice
+            if output in self._histograms:  # values seen behind a choice by value would confirm the choice
                 chosen = [one for one in self._by_value if output in self._drops.sites[one].outputs]
                 self._histograms[output].paused = bool(chosen)
 
@@ -145,7 +145,7 @@ class Shedder:
         return sieve
 
     def _planner(self, site: int, entry: Entry) -> SemanticPlanner | None:
-        """Return who tells the tuples of an entry apart by value; None where they only serve outputs without graphs."""
+        """Return the planner for dropping by value at an entry; None if its outputs have no value graph."""
         outputs = self._drops.sites[site].outputs
         if entry not in self._planners:
             single = len(outputs) == 1 and outputs[0] in self._histograms
@@ -155,7 +155,7 @@ class Shedder:
         return self._planners[entry]
 
     def _refresh(self) -> None:
-        """Follow the values that come now, where they decide what is dropped."""
+        """Adapt sieves that drop by value to the values that arrive now."""
         for site in np.flatnonzero(self.keep < 1.0).tolist():
             entries = self._drops.sites[site].entries
             if any(self._planner(site, entry) is not None for entry in entries):
@@ -164,14 +164,14 @@ class Shedder:
     # What was dropped
 
     def _dropped(self) -> list[Counter[str]]:
-        """Return by site what was dropped, by reason."""
+        """Return what was dropped by site and reason."""
         return [
             sum((self._drops.drop(entry).dropped for entry in site.entries), Counter[str]())
             for site in self._drops.sites
         ]
 
     def lost(self) -> list[int]:
-        """Return by output the tuples that were dropped on the way to it."""
+        """Return by output the tuples dropped on the way to it."""
         lost = [0] * len(self._reading.topology.outputs)
         for site, counts in zip(self._drops.sites, self._dropped(), strict=True):
             for output in site.outputs if counts else ():
@@ -179,7 +179,7 @@ class Shedder:
         return lost
 
     def outputs(self, delivered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return what a summary says of every output, with what was lost on the way to it."""
+        """Return the summary's entry for each output, including its losses."""
         topology, dropped = self._reading.topology, self._dropped()
         shed = [Counter[str]() for _ in topology.outputs]
         kept = np.ones(len(topology.outputs))
@@ -206,7 +206,7 @@ class Shedder:
         return told
 
     def summary(self) -> dict[str, Any]:
-        """Return what a summary says of the shedding."""
+        """Return the summary of load shedding."""
         total: Counter[str] = sum(self._dropped(), Counter())
         return {
             "strategy": self.settings.strategy if self._may else None,
@@ -221,7 +221,7 @@ class Shedder:
 
 
 def _worth(utility: float | None, loss: float, shed: int) -> float | None:
-    """Return what an output was worth: nothing if all of it was lost, None if there was never anything to deliver."""
+    """Return an output's worth: 0 if all of it was lost, None if there was never anything to deliver."""
     if utility is None:
         return 0.0 if shed else None
     return utility * loss

@@ -1,6 +1,6 @@
-"""Results of a run for people: a line, tables of the first tuples as text and as HTML for notebooks.
+"""Results of a run for display: one line, or the first tuples as tables, in plain text or in HTML for notebooks.
 
-Foreign text in them is made printable, so that it cannot steer a terminal.
+Text from data is made printable, so that it cannot control a terminal.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from headway.connectors.texts import render_texts
 from headway.errors import OutputError, unknown
 
 ROWS = 10
-"""Tuples of an output that are shown unless the user says otherwise."""
+"""Default number of tuples shown of an output."""
 OUTPUTS = 5
-"""Outputs that are shown unless the user names them."""
+"""Number of outputs shown if none are named."""
 _COLUMNS = 20
 CELL = 40
-"""Longer values are cut, where a table shows data."""
+"""Longest value in a table of data; longer ones are cut."""
 _UNBOUNDED = 1 << 30
 
 
 def line(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any]) -> str:
-    """Return what a run gave in one line, without a single tuple."""
+    """Return a run's result in one line, without tuples."""
     letters = summary["dead_letters"]["total"]
     told = [
         f"{_count(summary['tuples_in'], 'tuple')} in",
@@ -40,7 +40,7 @@ def line(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any]) -> str:
 
 
 def text(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], names: tuple[str, ...], rows: int) -> str:
-    """Return the first tuples of some outputs as tables; raises an OutputError for one that has no table."""
+    """Return the first tuples of some outputs as tables; raises an OutputError for an output without a table."""
     if rows < 0:
         raise OutputError(f"show: rows is 0 or more, not {rows}")
     parts = [line(outputs, summary) + "\n"]
@@ -57,7 +57,7 @@ def text(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], names: tup
 
 
 def page(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], rows: int = ROWS) -> str:
-    """Return the same as HTML. Everything that comes from data, names or messages is escaped."""
+    """Return the same as HTML. All data, names and messages are escaped."""
     parts = [f"<p>{html.escape(line(outputs, summary))}</p>"]
     shown = _chosen(outputs, ())
     for name in shown:
@@ -93,7 +93,7 @@ def _left(outputs: Mapping[str, pa.Table], shown: list[str]) -> list[str]:
 
 
 def _cells(table: pa.Table, rows: int) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the header and the first tuples as printable text that is cut where it is long."""
+    """Return the header and the first tuples as printable text, cut where it is long."""
     names, wide = table.schema.names, table.num_columns > _COLUMNS
     few = table.select(names[:_COLUMNS]).slice(0, rows).combine_chunks()
     header = [printable(cut(name)) for name in names[:_COLUMNS]] + (["…"] if wide else [])
@@ -114,11 +114,11 @@ def text_table(
 ) -> str:
     """Return a table with a header, a line under it, and columns two spaces apart.
 
-    `align` has a letter per column: ``l`` (also where it is missing) or ``r``. Cells are made printable, not cut. With
-    `columns`, cells on the left are wrapped between words so that the table fits; numbers and words stay whole.
+    `align` has a letter per column, ``l`` (the default) or ``r``. Cells are made printable, not cut. With `columns`,
+    left-aligned cells wrap between words so that the table fits; numbers and words stay whole.
     """
     from rich.cells import cell_len
-    from rich.console import Console  # here, as not every command prints a table
+    from rich.console import Console  # imported here, as not every command prints a table
     from rich.measure import Measurement
     from rich.rule import Rule
     from rich.table import Table
@@ -144,12 +144,12 @@ def text_table(
 
 
 def cut(text: str, limit: int = CELL) -> str:
-    """Return a text that is at most this long; an ellipsis shows that it was longer."""
+    """Return a text of at most `limit` characters; an ellipsis marks a cut."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def printable(text: str) -> str:
-    """Return text in one line in which nothing can steer a terminal: control characters are written as escapes."""
+    """Return text on one line that cannot control a terminal: control characters are written as escapes."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,6 +1,6 @@
-"""Steering: what watches over a run and changes it, apart from the policy that decides what runs next.
+"""Steering: observes a run and adjusts it, apart from the policy, which decides what runs next.
 
-An engine calls `look` whenever the moment `next` has come. That may watch outputs and load (the QoS monitor), insert
+An engine calls `look` when the time `next` is reached. Steering may watch outputs and load (the QoS monitor), insert
 and adjust drop boxes (the load shedder), and move queries from one policy to another (an adaptive layer).
 """
 
@@ -29,14 +29,14 @@ from headway.storage.queues import FAR
 from headway.totals import SYSTEM, Spent, Totals
 
 _SAMPLES = 16
-"""How often queues are looked at from one look of the layer to the next: their mean length is a mean over time."""
+"""Queue samples between two looks of the layer; mean queue lengths are averages over them."""
 _LEAST = MILLISECOND
 _LARGE = 2_000
-"""Boxes and outputs for which a look costs about a hundredth of the shortest interval."""
+"""Boxes and outputs at which a look costs about a hundredth of the shortest interval."""
 
 
 class Steering:
-    """Brings monitor, load shedder and adaptive layer together. Used by the scheduler thread."""
+    """Coordinates monitor, load shedder and adaptive layer. Used by the scheduler thread."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class Steering:
         now: int,
         recorder: Recorder | None,
     ) -> None:
-        """Start watching; `policy` is what the engine asks, a Master where a layer is to change it."""
+        """Start watching; `policy` is the one the engine asks, a Master if a layer may change policies."""
         self._settings = settings
         self._reading = reading
         self._log = ChangeLog(now, recorder)
         self._shedder = Shedder(settings.shed, reading, drops, self._log, settings.tables)
         self._interval = self._shedder.settings.interval.nanoseconds
-        # A look at a large network takes its time; who only watches can do so less often still.
+        # A look at a large network takes time; a run that only monitors can do it less often still.
         size = len(reading.topology.boxes) + len(reading.topology.outputs)
         self._interval *= max(1, size // (3 * _LARGE if settings.may_shed else _LARGE))
         self._monitor = Monitor(reading, drops, self._log, now, self._shedder.settings.headroom)
@@ -65,16 +65,16 @@ class Steering:
         self._plan_next()
 
     def begin(self, memory: Any) -> Any:
-        """Return the policy's memory as the run begins with it."""
+        """Return the policy's initial memory for this run."""
         return memory if self._adapting is None else self._adapting.begin(memory)
 
     @property
     def active(self) -> bool:
-        """Whether somebody wants to look again soon even if nothing happens: tuples are being dropped."""
+        """Whether looks must continue even if nothing happens, because tuples are being dropped."""
         return self._shedder.active
 
     def look(self, now: int, memory: Any) -> Any:
-        """Look at the run and change what has to be changed; return the policy's memory."""
+        """Observe the run and make changes where needed; return the policy's memory."""
         forced: frozenset[int] = frozenset()
         if self._adapting is not None:
             if now >= self._adapting.next:
@@ -87,7 +87,7 @@ class Steering:
         return memory
 
     def specify(self, wanted: Mapping[str, Any], now: int) -> None:
-        """Give the layer, if there is one, another specification; a run does not end because of a mistyped one."""
+        """Give the layer, if there is one, another specification; an invalid one is only logged."""
         if self._adapting is None:
             return
         try:
@@ -99,7 +99,7 @@ class Steering:
             self._log.add(now, "switch", "run", f"another specification: {told}", "the user wants it")
 
     def takes(self, schedule: Schedule, now: int) -> bool:
-        """Hear of another policy; return whether it may be asked, which an adaptive layer does not allow."""
+        """Log a command to change the policy; return whether it is allowed: not if an adaptive layer chooses."""
         may = self._adapting is None
         what = f"policy {schedule.policy}" if may else f"policy {schedule.policy} refused"
         why = "by command" if may else "the adaptive layer chooses policies"
@@ -107,7 +107,7 @@ class Steering:
         return may
 
     def shed(self, active: bool, now: int) -> None:
-        """Shed load from now on, or no longer."""
+        """Turn load shedding on or off."""
         what = f"load shedding {'on' if active else 'off'}"
         if not self._settings.may_shed:
             self._log.add(now, "command", "run", f"{what} refused", "the run was started without it")
@@ -119,13 +119,13 @@ class Steering:
         self.next = self._observe_at if self._adapting is None else min(self._observe_at, self._adapting.next)
 
     def totals(self, now: int, spent: Spent) -> Totals:
-        """Return the running totals, with what was shed."""
+        """Return the running totals, including tuples shed."""
         return self._reading.totals(now, spent, self._shedder.lost())
 
     def summary(
         self, engine: str, totals: Totals, seconds: float, stopped_by: str | None, more: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return everything that was measured, the same for all engines; `more` is what this engine alone knows."""
+        """Return the summary that all engines share, extended by `more`, which is specific to this engine."""
         assert totals.boxes is not None
         reading = self._reading
         topology, letters, before = reading.topology, reading.letters, reading.ingest.before
@@ -168,7 +168,7 @@ class Steering:
 def summarise_boxes(
     names: tuple[str, ...], readings: BoxReadings, ignored: Mapping[str, int], dead: Mapping[str, int]
 ) -> dict[str, dict[str, Any]]:
-    """Return what a summary says of each box, by name; its counts and selectivity are those of the whole run."""
+    """Return the summary's entry for each box, by name; counts and selectivity cover the whole run."""
     selectivity = readings.overall
     return {
         name: {
@@ -187,10 +187,10 @@ def summarise_boxes(
 
 
 class Adapting:
-    """Drives one layer. Used by the scheduler thread."""
+    """Drives one adaptive layer. Used by the scheduler thread."""
 
     def __init__(self, layer: Adaptive, policy: Policy, reading: Reading, log: ChangeLog, now: int) -> None:
-        """Start the layer: it says which policy each output begins with."""
+        """Start the layer, which chooses each output's first policy."""
         topology = reading.topology
         self._layer = layer
         self._bounded = policy if isinstance(policy, Bounded) else None
@@ -201,25 +201,25 @@ class Adapting:
         self._log = log
         self._outputs = topology.outputs
         self._places, self._memory = layer.start(topology, now)
-        # A unit that leads to several outputs is scheduled with the first of them: it can have one policy only.
+        # A unit that leads to several outputs is scheduled with the first of them: it can have only one policy.
         self._output_of = [unit.outputs[0] if unit.outputs else None for unit in reading.units]
         self._reach = Reach(topology)
-        # Tuples and bytes that wait, by output and in all: as they were last, and summed over time.
+        # Waiting tuples and bytes, by output and in total: as of the last sample, and integrated over time.
         self._last: Floats = np.zeros((2, len(topology.outputs) + 1))
         self._waited: Floats = np.zeros((2, len(topology.outputs) + 1))
         self._sizes: Floats = np.zeros(len(topology.boxes))
         self._unsized = np.ones(len(topology.boxes), np.bool_)
         self._sampled = now
         self._current = list(self._places)
-        self._spent = [0] * len(layer.policies)  # nanoseconds, by policy, as many outputs as it had at the time
+        self._spent = [0] * len(layer.policies)  # nanoseconds by policy, counted once per output that used it
         self._switches = 0
         self.shedding: frozenset[int] = frozenset()
-        """Outputs for which the layer wants tuples dropped."""
+        """Outputs for which the layer allows load shedding."""
         self.next = self._pause = 0
         self._pace(now)
 
     def begin(self, memory: Any) -> Any:
-        """Return the policy's memory with every unit where the layer wants it first."""
+        """Return the policy's memory with every unit assigned to the layer's first choice."""
         first = self._places[0] if self._places else 0
         by_unit = [first if output is None else self._places[output] for output in self._output_of]
         return self._tell(memory, lambda inner: self._master.assign(inner, by_unit))
@@ -228,12 +228,12 @@ class Adapting:
         return change(memory) if self._bounded is None else self._bounded.told(memory, change)
 
     def change(self, settings: Mapping[str, Any]) -> None:
-        """Give the layer another specification. Raises a PolicyError."""
+        """Give the layer another specification. Raises PolicyError."""
         self._memory = self._layer.change(settings, self._memory)
         self._pace(self._sampled)
 
     def look(self, now: int, memory: Any) -> Any:
-        """Read the queues, and let the layer look if it is time; return the policy's memory."""
+        """Sample the queues, and let the layer look if it is time; return the policy's memory."""
         oldest = self._sample(now)
         if now >= self._layer.next(self._memory):
             self._measure_sizes(now)
@@ -248,14 +248,14 @@ class Adapting:
         return memory
 
     def _pace(self, now: int) -> None:
-        """Divide the time until the layer looks next into samples."""
+        """Divide the time until the layer's next look into samples."""
         self._pause = max(_LEAST, (self._layer.next(self._memory) - now) // _SAMPLES)
         self.next = now + self._pause
 
     def _sample(self, now: int) -> Floats:
-        """Add up what has waited since the last sample; return by output how long the oldest has."""
+        """Integrate what has waited since the last sample; return the age of the oldest waiting tuple by output (s)."""
         waiting, stamps = self._reading.backlog()
-        if waiting[self._unsized].any():  # statistics cost more than a sample
+        if waiting[self._unsized].any():  # reading statistics costs more than a sample
             self._measure_sizes(now)
         counts: Floats = waiting.astype(np.float64)
         now_waiting: Floats = np.array((self._reach.sums(counts), self._reach.sums(counts * self._sizes)))
@@ -271,7 +271,7 @@ class Adapting:
         return oldest
 
     def _measure_sizes(self, now: int) -> None:
-        """Note what a tuple takes at each box: what waits at a box that has not run yet takes memory all the same."""
+        """Read tuple sizes by box; where a box has not run yet, the mean, as tuples waiting there take memory too."""
         sizes = self._reading.statistics.readings(now).tuple_size
         self._unsized = sizes <= 0
         known = sizes[~self._unsized]
@@ -305,7 +305,7 @@ class Adapting:
         self._log.add(now, "allow", self._outputs[action.output], what, action.reason)
 
     def summary(self, name: str) -> dict[str, Any]:
-        """Return what a summary says of the layer; `time` is by policy the share of the time it was used."""
+        """Return the layer's part of the summary; `time` is the share of time that each policy was in use."""
         names, whole = self._layer.policies, max(1, sum(self._spent))
         return {
             "layer": name,

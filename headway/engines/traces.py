@@ -1,8 +1,8 @@
 """Recorded runs: which step ran when, and why it was chosen before others.
 
-An engine tells a `Recorder` of its plans and steps; what comes out is a `Trace`, which can be read line by line, as a
-table, or drawn on a timeline. A plan is explained when it is made, because only then the readings are there that
-the policy saw. Moments are nanoseconds on the run's clock.
+An engine reports plans and steps to a `Recorder`, which produces a `Trace`: readable as lines or as a table, or drawn
+on a timeline. Each plan is explained when it is made, because the readings that the policy saw are only available then.
+Moments are nanoseconds on the run's clock.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from headway.scheduling.snapshot import Snapshot
 from headway.trains import Train
 
 MOST = 1_000_000
-"""How many records are kept at most, unless said otherwise."""
+"""Most records that are kept by default."""
 CHANGES = 1_000
-"""How many changes are kept of a run; all are counted."""
+"""Most changes of a run that are kept; all are counted."""
 FORMAT = "headway trace 1"
 
 _REFUSED = 64
-"""How many plans in a row may name a unit whose step is under way until the reasons of some are forgotten."""
+"""Plans in a row that may name a unit whose step is under way before some of their reasons are dropped."""
 
 
 class CallRecord(NamedTuple):
-    """One call within a step: a box, or neighbouring ones that are called as one."""
+    """One call within a step: a box, or neighbouring boxes called as one."""
 
     boxes: tuple[int, ...]
     begin: int
@@ -59,16 +59,16 @@ class StepRecord(NamedTuple):
     reason: Reason
     preempted: bool
     plan: int
-    """The number of the plan that asked for it, from 1; 0 where none did."""
+    """The number of the plan that asked for it, from 1; 0 if none did."""
 
 
 class Change(NamedTuple):
-    """One change: a policy was switched, a drop box was inserted, adjusted or removed, an overload began or ended."""
+    """A policy was switched, a drop box inserted, adjusted or removed, an overload began or ended, or a command."""
 
     moment: int
     """On the run's clock, in nanoseconds."""
     kind: str
-    """`switch`, `allow` (a layer lets an output be shed, or no longer), `shed`, `overload`, or `command`."""
+    """`switch`, `allow` (a layer starts or stops allowing shedding for an output), `shed`, `overload`, or `command`."""
     subject: str
     """An output, a site, or the run."""
     what: str
@@ -76,11 +76,11 @@ class Change(NamedTuple):
 
 
 Arrivals = tuple[tuple[int, int], ...]
-"""Pairs, ascending: the number of a millisecond, and the tuples that arrived in it."""
+"""Pairs (millisecond of the run, tuples that arrived in it), ascending."""
 
 
 class Queued(NamedTuple):
-    """What waited in all queues at a moment."""
+    """The contents of all queues at a moment."""
 
     moment: int
     tuples: int
@@ -89,7 +89,7 @@ class Queued(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recorded run: its steps in the order in which they began."""
+    """A recorded run, with its steps in the order in which they began."""
 
     network: str
     policy: str
@@ -99,15 +99,15 @@ class Trace:
     steps: tuple[StepRecord, ...]
     counters: tuple[Queued, ...]
     left_out: int
-    """Steps that were carried out after the last one that was kept."""
+    """Steps that were carried out after the recording was full."""
     changes: tuple[Change, ...] = ()
-    """Switches of policies, and drop boxes that came and went."""
+    """Changes of policies and drop boxes, overloads, and commands."""
     description: Mapping[str, Any] | None = None
-    """The network as its file has it; None in older recordings, and in those of Spark."""
+    """The network as in its file; None in older recordings, and in those of Spark."""
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict)
-    """By source: how many tuples arrived in which millisecond of the run."""
+    """By source: how many tuples arrived in each millisecond of the run."""
     flows: Mapping[str, int] = field(default_factory=dict)
-    """By arc: the tuples that the whole run put on it."""
+    """By arc: the tuples that it carried in the whole run."""
 
     def lines(self) -> Iterator[str]:
         """Return a readable line for each step."""
@@ -133,7 +133,7 @@ class Trace:
         return chrome.document(self._about(), self._events())
 
     def write(self, path: Path | str) -> None:
-        """Write a file in that format; it appears when it is whole. Raises OutputError."""
+        """Write a file in the trace event format; it appears once it is complete. Raises OutputError."""
         chrome.write_events(Path(path), self._about(), self._events())
 
     def _about(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Trace:
                 name = "+".join([self.boxes[box] for box in call.boxes])
                 sizes = {"in": call.tuples_in, "out": call.tuples_out, "boxes": list(call.boxes)}
                 yield chrome.complete(name, "call", step.worker, call.begin - start, call.end - start, sizes)
-        for queued in self.counters:  # two counters, because the series of one are stacked
+        for queued in self.counters:  # two counters, because the series of a single one would be stacked
             yield chrome.counter("queued tuples", queued.moment - start, {"tuples": queued.tuples})
             yield chrome.counter("queued bytes", queued.moment - start, {"bytes": queued.bytes})
         for change in self.changes:
@@ -183,13 +183,13 @@ class Trace:
 
 
 class Recorder:
-    """Collects what an engine tells of a run.
+    """Collects an engine's reports of a run.
 
-    At most `most` records are kept, of steps, calls and counters together; from the first step on that does not
-    fit, steps are only counted, so that what is kept is the run's beginning without gaps.
+    At most `most` records are kept: steps, calls and counters together. From the first step that does not fit, steps
+    are only counted, so that the record is the beginning of the run, without gaps.
 
-    `plan` and `queued` are called by the scheduler, `step` also by workers. A step must be told of before the next
-    plan that finds its unit no longer busy: by then, a step that a plan asked for and nobody told of was refused.
+    `plan` and `queued` are called by the scheduler, `step` also by workers. A step must be reported before the next
+    plan that finds its unit no longer busy: a requested step that has not been reported by then counts as refused.
     """
 
     def __init__(
@@ -203,9 +203,9 @@ class Recorder:
         most: int = MOST,
         description: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin a recording; `units` and `boxes` are names by number, `description` is the network's own.
+        """Begin a recording; `units` and `boxes` are names by number, `description` is the network's.
 
-        Times will be counted from the moment `start`.
+        Times are relative to the moment `start`.
         """
         self._blank = Trace(network, policy, tuple(units), tuple(boxes), start, (), (), 0, (), description)
         self._arrivals: dict[str, dict[int, int]] = {}
@@ -222,7 +222,7 @@ class Recorder:
         self._lock = threading.Lock()
 
     def plan(self, snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan) -> None:
-        """Take down why the steps of a plan were chosen; plans are numbered from 1.
+        """Record why the steps of a plan were chosen; plans are numbered from 1.
 
         `memory` is what the policy was given, not what it returned.
         """
@@ -236,7 +236,7 @@ class Recorder:
                 if asked and asked[-1][0] != self._plans and not snapshot.busy[unit]:
                     asked.clear()
                 elif len(asked) > _REFUSED:
-                    del asked[1]  # the first may be the one that is under way
+                    del asked[1]  # the first may belong to the step under way
                 asked.append((self._plans, reason))
 
     def step(
@@ -250,7 +250,7 @@ class Recorder:
         preempted: bool = False,
         plan: int = 0,
     ) -> None:
-        """Take down a step that a plan asked for and that has ended, or was preempted.
+        """Record a step that a plan asked for and that has ended or was preempted.
 
         Steps of one worker must not overlap, and calls lie within their step.
         """
@@ -275,7 +275,7 @@ class Recorder:
         return Reason(self._policy, "not told")
 
     def queued(self, moment: int, tuples: int, bytes: int) -> None:
-        """Take down what waits in all queues; of each millisecond of the run the last is kept."""
+        """Record what waits in all queues; the last value of each millisecond of the run is kept."""
         queued = Queued(int(moment), int(tuples), int(bytes))
         with self._lock:
             start = self._start
@@ -289,7 +289,7 @@ class Recorder:
                 self._counters.append(queued)
 
     def hear(self, feeds: Iterable[Feed]) -> None:
-        """Take down from now on when the tuples of these sources arrive."""
+        """From now on, record when the tuples of these sources arrive."""
         for feed in feeds:
             feed.push = partial(self._arrived, self._arrivals.setdefault(feed.name, {}), feed.push)
 
@@ -306,14 +306,14 @@ class Recorder:
         push(train)
 
     def change(self, change: Change) -> None:
-        """Take down a change of a policy or of a drop box."""
+        """Record a change."""
         with self._lock:
             if self._room > 0:
                 self._room -= 1
                 self._changes.append(change)
 
     def trace(self, flows: Mapping[str, int] | None = None) -> Trace:
-        """Return what has been recorded up to now; `flows` are the tuples by arc, where they are known."""
+        """Return the recording so far; `flows` are the tuples by arc, if known."""
         with self._lock:
             return replace(
                 self._blank,
@@ -327,10 +327,10 @@ class Recorder:
 
 
 class ChangeLog:
-    """What was changed while a run went on, and why, in its order. Used by the scheduler thread."""
+    """Changes made during a run and their reasons, in order. Used by the scheduler thread."""
 
     def __init__(self, start: int, recorder: Recorder | None = None, most: int = CHANGES) -> None:
-        """Begin with none; moments are told from `start` on, and `recorder` hears of those that are kept."""
+        """Start empty; moments are relative to `start`, and `recorder` receives the changes that are kept."""
         self._start = start
         self._recorder = recorder
         self._most = most
@@ -338,7 +338,7 @@ class ChangeLog:
         self.counts: Counter[str] = Counter()
 
     def add(self, moment: int, kind: str, subject: str, what: str, reason: str) -> None:
-        """Take a `Change` down."""
+        """Record a `Change`."""
         self.counts[kind] += 1
         if len(self.changes) < self._most:
             self.changes.append(Change(moment, kind, subject, what, reason))
@@ -346,7 +346,7 @@ class ChangeLog:
                 self._recorder.change(self.changes[-1])
 
     def summary(self, *kinds: str) -> list[dict[str, Any]]:
-        """Return the changes of some kinds as a summary tells them; moments in seconds since the start."""
+        """Return the changes of the given kinds for the summary; moments in seconds since the start."""
         return [
             {
                 "moment": (change.moment - self._start) / SECOND,
@@ -360,7 +360,7 @@ class ChangeLog:
 
 
 def read_trace(path: Path | str) -> Trace:
-    """Return the trace that `Trace.write` wrote. Raises InputError."""
+    """Return a trace written by `Trace.write`. Raises InputError."""
     path = Path(path)
     about, events = chrome.read_events(path, FORMAT)
     try:
@@ -370,7 +370,7 @@ def read_trace(path: Path | str) -> Trace:
 
 
 def explain(record: StepRecord, names: Sequence[str], start: int = 0) -> str:
-    """Return a step and its reason in one line; `names` are the units', `start` is when the run began."""
+    """Return a step and its reason as one line; `names` are unit names, `start` is when the run began."""
     moment = f"{(record.begin - start) / MILLISECOND:,.3f} ms"
     tuples = "1 tuple" if record.tuples == 1 else f"{record.tuples:,} tuples"
     took = span_text((record.end - record.begin) / SECOND) + (", preempted" if record.preempted else "")
@@ -418,21 +418,21 @@ def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
 
 
 def _place(box: Any, boxes: Sequence[str]) -> int:
-    """Return the number of a box that a call names."""
+    """Return the number of a box named by a call, checked."""
     if type(box) is not int or not 0 <= box < len(boxes):
         raise ValueError(f"a call names box {box!r:.40}, but the boxes are numbered from 0 to {len(boxes) - 1}")
     return box
 
 
 def _count(number: Any) -> int:
-    """Return a number of tuples or milliseconds."""
+    """Return a count of tuples or milliseconds, checked."""
     if (made := int(number)) < 0:
         raise ValueError(f"{made} is less than none")
     return made
 
 
 def _read_network(about: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Arrivals], dict[str, int]]:
-    """Return what a trace says of its network; recordings of older versions say nothing."""
+    """Return a trace's network description, arrivals and flows; recordings of older versions have none."""
     description = about.get("description")
     if description is not None and not isinstance(description, Mapping):
         raise TypeError(f"its description is not that of a network: {description!r:.40}")

@@ -1,6 +1,6 @@
-"""Arithmetic with ANSI rules: overflow and division by zero are errors, NULL tuples never are.
+"""Arithmetic with ANSI rules: overflow and division by zero are errors, except on NULL tuples.
 
-Whole numbers and doubles are numpy's, decimals Arrow's where the result always fits, else Python's.
+Integers and doubles use numpy; decimals use Arrow where the result always fits, and Python otherwise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "tak
 _FLOAT = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
 _ZERO = "division by zero"
 _LONG = 64
-"""From this length on, the least and the greatest value are cheaper to look at than every tuple."""
+"""From this length on, comparing the minimum and maximum is cheaper than checking every tuple."""
 
 
 def arithmetic(operator: str, left: Node, right: Node) -> Node:
@@ -100,7 +100,7 @@ def negate(argument: Node) -> Node:
 
 
 def unless_lowest(type_: pa.DataType, ufunc: Any, what: str) -> Callable[[Values, Mask | None], Any]:
-    """Return the kernel of -x or abs(x) over whole numbers, of which only the least overflows."""
+    """Return the kernel of -x or abs(x) for whole numbers, where only the lowest value overflows."""
     (lowest, _), reason = limits(type_), f"{type_name(type_)} overflow in {what}"
 
     def kernel(values: Values, valid: Mask | None) -> Any:
@@ -130,7 +130,7 @@ def bitwise_not(argument: Node) -> Node:
 
 
 def _numbers(operator: str, left: Node, right: Node) -> tuple[Node, Node]:
-    """Make numbers of both sides: text becomes bigint or double by the other side, NULL takes its type."""
+    """Make both sides numeric: text becomes bigint or double depending on the other side, NULL takes its type."""
     sides = [left, right]
     for index in (0, 1):
         other = sides[1 - index].type
@@ -148,7 +148,7 @@ def _numbers(operator: str, left: Node, right: Node) -> tuple[Node, Node]:
 
 
 def _time_hint(operator: str, sides: list[Node]) -> str:
-    """Return what to write where dates and timestamps are taken for numbers."""
+    """Return what to write instead where dates and timestamps are used as numbers."""
     times = [is_time(side.type) for side in sides]
     if all(times) and operator == "-":
         return (
@@ -187,11 +187,11 @@ def _float(operator: str, type_: pa.DataType, left: Node, right: Node) -> Node:
         return ufunc(one, two)
 
     divides = operator in ("/", "%") and (right.constant is None or right.is_null or right.value == 0)
-    return binary(type_, left, right, dividing if divides else plain(ufunc), warns=True)
+    return binary(type_, left, right, dividing if divides else plain(ufunc))
 
 
 def integer_quotient(type_: pa.DataType) -> Binary:
-    """Return the kernel of the quotient cut towards zero."""
+    """Return the kernel of the quotient truncated towards zero."""
     lowest, _ = limits(type_)
 
     def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
@@ -206,14 +206,14 @@ def integer_quotient(type_: pa.DataType) -> Binary:
 
 
 def integer_remainder(one: Any, two: Any, valid: Mask | None) -> Any:
-    """Return the remainder, which has the sign of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
     _check_divisor(one, two, valid)
-    two = np.where((two == 0) | (two == -1), 1, two).astype(two.dtype)  # x % -1 is 0 but overflows at the lowest x
+    two = np.where((two == 0) | (two == -1), 1, two).astype(two.dtype)  # x % -1 is 0, but overflows for the lowest x
     return np.fmod(one, two)
 
 
 def _check_divisor(one: Any, two: Any, valid: Mask | None) -> None:
-    """Raise if a tuple is divided by zero; a constant zero divides nothing where there are no tuples."""
+    """Raise if a tuple is divided by zero; without tuples a constant zero is fine."""
     zero = two == 0
     if np.count_nonzero(zero) and np.size(one):
         check(zero, valid, _ZERO)
@@ -224,7 +224,7 @@ def _bounds(values: Any) -> tuple[int, int]:
 
 
 def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Binary:
-    """Return the kernel of whole-number + - *, with the cheapest overflow check for a constant side."""
+    """Return the kernel of whole-number + - *; the overflow check is cheaper if one side is constant."""
     name, (lowest, highest) = type_name(type_), limits(type_)
     if operator == "*":
         return _multiply(type_, f"{name} overflow in a multiplication")
@@ -251,7 +251,7 @@ def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Bina
             lower, upper = (lower, upper) if adds else (-upper, -lower)
             if lowest <= low + lower and high + upper <= highest:
                 return result
-        # It wrapped around where its sign is that of neither summand, or that of the subtrahend alone.
+        # Overflow gives a sign unlike that of both summands, or that of the subtrahend alone.
         check((one ^ result) & ((two ^ result) if adds else (one ^ two)) < 0, valid, reason)
         return result
 
@@ -282,7 +282,7 @@ def _multiply(type_: pa.DataType, reason: str) -> Binary:
         result: Values = np.multiply(one, two)
         if result.size > _LONG and fits(one, two):
             return result
-        # The product of the doubles tells which tuples are near the limit; only they need exact arithmetic.
+        # A product in doubles shows which tuples are near the limit; only they need exact arithmetic.
         near = np.abs(np.multiply(one, two, dtype=np.float64)) > 9.2e18
         if np.count_nonzero(near):
             if valid is not None:
@@ -300,13 +300,13 @@ _ARROW = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
 def _decimals(operator: str, left: Node, right: Node) -> Node:
-    """Return ``left operator right`` where at least one side is a decimal and none a double."""
+    """Return ``left operator right`` if at least one side is a decimal and none is a double."""
     left, right = _as_decimal(left), _as_decimal(right)
     if operator == "div":
         return over_values(BIGINT, (left, right), _quotient)
     precision, scale = exact_digits(operator, left.type, right.type)
     type_ = bounded(precision, scale)
-    if operator in _ARROW and precision <= MAX_PRECISION:  # Arrow refuses more
+    if operator in _ARROW and precision <= MAX_PRECISION:  # Arrow rejects a higher precision
         return over_arrow(type_, (left, right), _ARROW[operator])
     operation = _OPERATIONS[operator]
     return over_values(type_, (left, right), lambda one, two: fit(operation(one, two), type_))
@@ -315,7 +315,7 @@ def _decimals(operator: str, left: Node, right: Node) -> Node:
 def _as_decimal(node: Node) -> Node:
     if is_decimal(node.type):
         return node
-    if node.constant is not None and not node.is_null:  # a literal counts with the digits it has
+    if node.constant is not None and not node.is_null:  # a literal only needs the digits it has
         return cast(node, pa.decimal128(max(1, len(str(abs(node.value)))), 0))
     return cast(node, as_decimal(node.type))
 

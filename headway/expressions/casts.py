@@ -1,6 +1,6 @@
-"""CAST and TRY_CAST with ANSI rules, and values as text and back.
+"""CAST and TRY_CAST with ANSI rules, and conversion of values from and to text.
 
-A value that does not fit is an error, or NULL for TRY_CAST. What Arrow does not do as Spark does is done per value.
+A value that does not fit is an error, or NULL for TRY_CAST. Where Arrow differs from Spark, values are cast one by one.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ from headway.network.schema import TIMESTAMP, type_name
 CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
-"""After so many years the calendar repeats."""
+"""The period of the calendar, in years and in days."""
 DAY = 86_400_000_000
-"""Microseconds of a day."""
+"""One day in microseconds."""
 _NUMBER_BLANKS = "".join(map(chr, range(33)))
 _BLANKS = _NUMBER_BLANKS + "\x7f"
-"""What Spark leaves out around text that it casts: control characters and spaces of ASCII, and no others."""
+"""The characters that Spark strips from text before casting: ASCII control characters and spaces, and no others."""
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
 _SUFFIXES = ("d", "D", "f", "F")
-"""What may end a floating-point number, as in Java."""
+"""Suffixes that a floating-point number may have, as in Java."""
 _SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf"}
 _SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
@@ -79,7 +79,7 @@ _TIMESTAMP = re.compile(
 
 def fit(value: Decimal, type_: pa.DataType) -> Decimal:
     """Round half up to a decimal type's scale, or raise if the digits do not fit."""
-    if value and value.adjusted() >= 40:  # more digits than the context has
+    if value and value.adjusted() >= 40:  # more digits than the context holds
         raise EvaluationError(f"{value} does not fit {type_name(type_)}")
     rounded = value.quantize(Decimal((0, (1,), -type_.scale)), context=CONTEXT)
     if rounded and rounded.adjusted() >= type_.precision - type_.scale:
@@ -88,7 +88,7 @@ def fit(value: Decimal, type_: pa.DataType) -> Decimal:
 
 
 def finite(value: float) -> Decimal:
-    """Return a double as the decimal that it prints as; Spark takes a float for the double of the same value."""
+    """Return a double as the decimal that it prints as; like Spark, treat a float as the double of the same value."""
     text = repr(value)
     number = Decimal(text)
     if not number.is_finite():
@@ -97,14 +97,14 @@ def finite(value: float) -> Decimal:
 
 
 def moment(microseconds: int, type_: pa.DataType) -> int:
-    """Return microseconds since 1970 if a timestamp holds them, or raise."""
+    """Return microseconds since 1970 if they fit a timestamp, or raise."""
     if not -(2**63) <= microseconds < 2**63:
         raise EvaluationError(f"{microseconds} microseconds do not fit {type_name(type_)}")
     return microseconds
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 of a date in any year, or raise a ValueError if there is none."""
+    """Return the days since 1970 of a date in any year; raise a ValueError if it does not exist or fit."""
     cycles = (year - 1) // _CYCLE_YEARS
     found = dt.date(year - cycles * _CYCLE_YEARS, month, day).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
     if not -(2**31) <= found < 2**31:
@@ -123,7 +123,7 @@ def float_text(value: float, type_: pa.DataType) -> str:
 
 
 def read_date(text: str) -> int:
-    """Read a date as days since 1970, or raise."""
+    """Parse a date to days since 1970, or raise an EvaluationError."""
     match = _DATE.fullmatch(text.strip(_BLANKS))
     if match:
         try:
@@ -134,7 +134,7 @@ def read_date(text: str) -> int:
 
 
 def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
-    """Read a timestamp as microseconds since 1970, in UTC unless it names an offset; timestamp_ntz drops the offset."""
+    """Parse a timestamp to microseconds since 1970, in UTC unless it has an offset; timestamp_ntz ignores offsets."""
     match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
     if match:
         year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
@@ -152,7 +152,7 @@ def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
 
 
 def reader(target: pa.DataType) -> Callable[[Any], object]:
-    """Return the function that reads a type from text, or raises an EvaluationError."""
+    """Return a function that parses text as the type, and raises an EvaluationError if it cannot."""
     if target == BOOLEAN:
         return _read_boolean
     if target in (FLOAT, DOUBLE):
@@ -186,7 +186,7 @@ def _read_boolean(text: str) -> bool:
 
 
 def read_number(text: str, name: str) -> float:
-    """Read a double or a float, or raise."""
+    """Parse a double or a float, or raise an EvaluationError."""
     word = text.strip(_NUMBER_BLANKS)
     special = _SPECIAL.get(word.lower())
     if special is not None:
@@ -211,7 +211,7 @@ def _read_decimal(text: str, target: pa.DataType) -> Decimal:
 
 
 def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
-    """Return the node as another type; with `lenient`, what does not fit becomes NULL (TRY_CAST)."""
+    """Convert a node to another type; with `lenient` (TRY_CAST), values that do not fit become NULL."""
     source = node.type
     if source == type_:
         return node
@@ -232,7 +232,7 @@ def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
 
 
 def _checked(source: pa.DataType, target: pa.DataType) -> None:
-    """Raise unless the cast exists."""
+    """Raise unless a cast between these types exists."""
     if _exists(source, target):
         return
     hint = ""
@@ -253,7 +253,7 @@ def _exists(source: pa.DataType, target: pa.DataType) -> bool:
     if is_time(source) == is_time(target):
         return True
     other = target if is_time(source) else source
-    return TIMESTAMP in (source, target) and is_numeric(other)  # only the instant can be seconds
+    return TIMESTAMP in (source, target) and is_numeric(other)  # timestamp_ntz is not an instant
 
 
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
@@ -263,7 +263,7 @@ def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _lenient(node: Node, type_: pa.DataType) -> Node:
-    """Return the cast that gives NULL where the strict one fails; value by value only if one does."""
+    """Return a cast that gives NULL where the strict one fails; casts value by value only after a failure."""
     step, strict = node.run, cast(field(0, node.type), type_).run
 
     def run(columns: Columns, count: int) -> Column:
@@ -279,11 +279,11 @@ def _lenient(node: Node, type_: pa.DataType) -> Node:
         except EvaluationError:
             return nulls(1, type_)
 
-    return build(type_, (node,), run, warns=True)
+    return build(type_, (node,), run)
 
 
 def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
-    """Return the cast of one Python value from text or decimal."""
+    """Return the cast of a single Python value from text or decimal."""
     if source == STRING:
         return reader(target)
     if target == STRING:
@@ -318,7 +318,7 @@ def _to_text(node: Node) -> Node:
 
 
 def _timestamp_texts(array: pa.Array) -> pa.Array:
-    """Return timestamps as Spark prints them: no trailing zeros in the fraction."""
+    """Render timestamps as Spark prints them: without trailing zeros in the fraction."""
     return pc.replace_substring_regex(timestamp_texts(array), r"\.?0{1,6}$", "")
 
 
@@ -336,7 +336,7 @@ def _to_decimal(node: Node, type_: pa.DataType) -> Node:
 
 
 def _fixed(node: Node, target: pa.DataType) -> Node:
-    """Cast between types of a fixed width, with numpy."""
+    """Cast between fixed-width types, with numpy."""
     source, dtype = node.type, numpy_type(target)
     narrows = is_integer(source) and is_integer(target) and source.bit_width > target.bit_width
     if is_timestamp(source) and is_timestamp(target):
@@ -354,12 +354,12 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     if narrows:
         return unary(target, node, _narrowing(dtype, target))
     if is_float(source) and not is_float(target):
-        return unary(target, node, truncating(target), warns=True)
-    return unary(target, node, lambda values, valid: values.astype(dtype), warns=is_float(target))
+        return unary(target, node, truncating(target))
+    return unary(target, node, lambda values, valid: values.astype(dtype))
 
 
 def scaling(width: int, reason: str) -> Callable[[Values, Mask | None], Values]:
-    """Return the kernel that makes microseconds of longer units, and refuses what is too long ago or ahead."""
+    """Return a kernel that converts a coarser unit to microseconds; it raises for values out of range."""
     limit = (2**63 - 1) // width
 
     def kernel(values: Values, valid: Mask | None) -> Values:
@@ -382,7 +382,7 @@ def _narrowing(dtype: Any, target: pa.DataType) -> Callable[[Values, Mask | None
 
 
 def truncating(target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
-    """Return the kernel that cuts floats to whole numbers, and refuses NaN and what does not fit."""
+    """Return a kernel that truncates floats to whole numbers; it raises for NaN and values out of range."""
     bits = target.bit_width - 1
     low, high = -(2.0**bits), 2.0**bits
     reason = f"a value does not fit {type_name(target)}"
@@ -391,7 +391,7 @@ def truncating(target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
     def kernel(values: Values, valid: Mask | None) -> Values:
         cut = np.trunc(values)
         good = (cut >= low) & (cut < high)
-        most = (cut == high) & (bits == 63)  # as in Java: no double tells the largest bigint from the number after it
+        most = (cut == high) & (bits == 63)  # as in Java: as a double, the largest bigint equals 2^63
         check(~(good | most), valid, reason)
         result: Values = np.where(good, cut, 0).astype(dtype)
         result[most] = np.iinfo(dtype).max
@@ -401,7 +401,7 @@ def truncating(target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
 
 
 def _seconds(node: Node, target: pa.DataType) -> Node:
-    """Cast an instant to seconds since 1970."""
+    """Cast a timestamp to seconds since 1970."""
     if is_float(target):
         return unary(target, node, lambda values, valid: (values / 1e6).astype(target.to_pandas_dtype()))
     whole = unary(pa.int64(), node, lambda values, valid: np.floor_divide(values, 1_000_000))
@@ -409,10 +409,10 @@ def _seconds(node: Node, target: pa.DataType) -> Node:
 
 
 def _instant(node: Node, target: pa.DataType) -> Node:
-    """Cast seconds since 1970 to an instant."""
+    """Cast seconds since 1970 to a timestamp."""
     if is_float(node.type):
-        micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6, warns=True)
-        whole = unary(pa.int64(), micros, truncating(pa.int64()), warns=True)
+        micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6)
+        whole = unary(pa.int64(), micros, truncating(pa.int64()))
         return unary(target, whole, lambda values, valid: values)
 
     return unary(target, node, scaling(1_000_000, "a value does not fit timestamp"))

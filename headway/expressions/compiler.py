@@ -1,6 +1,6 @@
-"""From sqlglot's tree to nodes: names are resolved, types checked and functions bound, once.
+"""Compile sqlglot trees to nodes: resolve names, check types and bind functions.
 
-What is allowed but probably not meant is noted on the way.
+Constructs that are allowed but probably unintended are noted along the way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _collected: ContextVar[dict[str, None] | None] = ContextVar("notes", default=Non
 
 @contextmanager
 def noting() -> Iterator[dict[str, None]]:
-    """Collect what is noted in the body, each note once, in order. What is noted inside is not noted outside."""
+    """Collect the notes made in the body, without duplicates, in order; an outer `noting` does not see them."""
     notes: dict[str, None] = {}
     token = _collected.set(notes)
     try:
@@ -44,14 +44,14 @@ def noting() -> Iterator[dict[str, None]]:
 
 
 def note(notes: Iterable[str]) -> None:
-    """Add notes to what is being collected, if anything is."""
+    """Add notes to the innermost `noting`, if there is one."""
     collected = _collected.get()
     if collected is not None:
         collected.update(dict.fromkeys(notes))
 
 
 def note_text_as_number(tree: exp.Expression, sides: Sequence[tuple[exp.Expression, Node]], compared: bool) -> None:
-    """Note text that meets numbers: it is cast, as in Spark, and text that is no number fails when a tuple comes."""
+    """Note text that meets numbers: as in Spark it is cast, and a tuple whose text is not a number fails."""
     numbers = [node.type for _, node in sides if is_numeric(node.type)]
     if _collected.get() is None or not numbers:
         return
@@ -72,7 +72,7 @@ def note_text_as_number(tree: exp.Expression, sides: Sequence[tuple[exp.Expressi
 
 
 def _is_number(node: Node) -> bool:
-    """Whether it is a constant that reads as a number, so that nothing can fail."""
+    """Whether a node is a constant that converts to a number, so that the cast cannot fail."""
     if node.constant is None:
         return False
     try:
@@ -140,7 +140,7 @@ Replacements = Mapping[exp.Expression, Node]
 
 
 def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements | None = None) -> Node:
-    """Return the node of a tree. `replacements` are the nodes of aggregate calls."""
+    """Compile a tree. `replacements` are the nodes to use for aggregate calls."""
     try:
         made = _Compiler(scope, replacements or {}).visit(tree)
     except RecursionError:
@@ -152,14 +152,14 @@ def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements 
 
 @dataclass
 class _Compiler:
-    """Compiles any parts of one tree, in any order, each of them once."""
+    """Compiles parts of one tree in any order, each only once."""
 
     scope: Scope
     replacements: Replacements
     made: dict[int, Node | IntervalLiteral] = field(default_factory=dict)
 
     def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
-        """Return a node, or an interval, which only arithmetic with dates and timestamps takes."""
+        """Compile a tree to a node, or to an interval, which is only valid in arithmetic with dates and timestamps."""
         if id(tree) in self.made:
             return self.made[id(tree)]
         if self.replacements and tree in self.replacements:
@@ -178,14 +178,14 @@ class _Compiler:
         raise ExpressionError(f"'{fragment(tree)}' is not supported in expressions")
 
     def node(self, tree: exp.Expression) -> Node:
-        """Return the node of a tree that must be a value."""
+        """Compile a tree that must be a value."""
         made = self.visit(tree)
         if isinstance(made, IntervalLiteral):
             raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
         return made
 
     def meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
-        """Return the nodes of values that meet in one type; text among numbers is noted."""
+        """Compile values that are converted to a common type, and note text among numbers."""
         made = [self.node(tree) for tree in trees]
         note_text_as_number(whole, list(zip(trees, made, strict=True)), compared=True)
         return made
@@ -210,7 +210,7 @@ class _Compiler:
     def negative(self, tree: exp.Expression) -> Node | IntervalLiteral:
         inner = tree.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
-            return number("-" + inner.this)  # the sign belongs to the number: -2147483648 is an int
+            return number("-" + inner.this)  # the sign is part of the number: -2147483648 is an int
         made = self.visit(inner)
         return made.negated() if isinstance(made, IntervalLiteral) else negate(made)
 
@@ -225,7 +225,7 @@ class _Compiler:
         if isinstance(tree.this, exp.Star):
             raise ExpressionError(f"'{fragment(tree)}' is only allowed as an item of a select list")
         qualified = len(parts) > 1 and self.scope.has_qualifier(parts[0])
-        # a.b may be a part of the struct a; if there is no field a, the message about the qualifier is better
+        # a.b may be a part of the struct a; without a field a, the error about the qualifier is more helpful
         owned = qualified or any(relation.schema.find(parts[0]) is not None for relation in self.scope.relations)
         if len(parts) > 1 and not owned:
             self.scope.resolve(parts[1], parts[0])
@@ -302,7 +302,7 @@ class _Compiler:
         return logic.case([condition], [self.node(tree.args["true"])], self.node(otherwise))
 
     def pipe(self, tree: exp.Expression) -> Node:
-        if isinstance(tree.expression, exp.Add | exp.Sub):  # Spark and sqlglot disagree on which binds tighter
+        if isinstance(tree.expression, exp.Add | exp.Sub):  # Spark and sqlglot disagree on precedence
             raise ExpressionError(f"'{fragment(tree)}': put brackets where || meets + or -")
         return BUILTINS["concat"]([self.node(tree.this), self.node(tree.expression)])
 
@@ -333,13 +333,13 @@ class _Compiler:
 
 
 def part_types(scope: Scope) -> Callable[[exp.Expression], pa.DataType]:
-    """Return what finds the types of the parts of one tree."""
+    """Return a function that gives the type of any part of one tree."""
     compiler = _Compiler(scope, {})
     return lambda tree: compiler.node(tree).type
 
 
 def number(text: str) -> Node:
-    """Return a numeric literal: int, bigint if it is big, decimal with a point, double with an exponent."""
+    """Return a numeric literal: int or, if too large, bigint; decimal with a point, double with an exponent."""
     if "e" in text.lower():
         try:
             return nodes.literal(float(text), DOUBLE)
@@ -366,7 +366,7 @@ def number(text: str) -> Node:
 
 
 def _check_parts(tree: exp.Expression) -> None:
-    """Refuse syntax that sqlglot reads and this compiler would silently leave out."""
+    """Reject syntax that sqlglot parses and this compiler would silently ignore."""
     known = _PARTS.get(type(tree), ())
     for key, part in tree.args.items():
         if part and key not in ("this", "expression", "expressions") and key not in known:

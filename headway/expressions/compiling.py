@@ -1,4 +1,4 @@
-"""The entry points: expressions, predicates, select lists, aggregates and join conditions from text."""
+"""The entry points: compile expressions, predicates, select lists, aggregates and join conditions from text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRSTS = ("first", "last", "any_value")
 
 @dataclass(frozen=True, slots=True)
 class AggregateTree:
-    """An aggregate call as it was written."""
+    """An aggregate call as written."""
 
     tree: exp.Expression
     name: str
@@ -46,13 +46,13 @@ def find_calls(tree: exp.Expression, functions: Functions) -> Iterator[Aggregate
         yield call
         return
     if isinstance(tree, exp.Window | exp.Subquery | exp.Select):
-        return  # refused with a better message when the tree is compiled
+        return  # rejected with a better message when the tree is compiled
     for child in tree.iter_expressions():
         yield from find_calls(child, functions)
 
 
 def _aggregate_call(call: AggregateTree, scope: Scope) -> AggregateCall:
-    """Return the description of a call, or raise an ExpressionError."""
+    """Compile an aggregate call, or raise an ExpressionError."""
     user = scope.functions.aggregates.get(call.name)
     if user is not None:
         return _user_call(call, user, scope)
@@ -89,7 +89,7 @@ def _as_call(tree: exp.Expression, functions: Functions) -> AggregateTree | None
         if isinstance(tree, exp.Filter):
             return replace(inner, tree=tree, where=tree.expression.this)
         return replace(inner, tree=tree, ignore_nulls=isinstance(tree, exp.IgnoreNulls))
-    if isinstance(tree, exp.Any):  # sqlglot reads any(x) as the quantifier
+    if isinstance(tree, exp.Any):  # sqlglot parses any(x) as the quantifier
         inside = tree.this.this if isinstance(tree.this, exp.Paren) else tree.this
         return AggregateTree(tree, "any", (inside,))
     if not isinstance(tree, exp.Anonymous):
@@ -115,7 +115,7 @@ def _check(known: AggregateFunction, call: AggregateTree, arguments: list[Node])
 
 
 def _where(call: AggregateTree, scope: Scope, present: Node | None) -> Expression | None:
-    """Return the FILTER; `present` must not be NULL either, which is what IGNORE NULLS means."""
+    """Return the FILTER condition; for IGNORE NULLS, `present` must also not be NULL."""
     tree = call.where
     node = None if tree is None else logic.boolean(compile_tree(tree, scope), "the condition of FILTER")
     if present is not None:
@@ -149,30 +149,30 @@ T = TypeVar("T")
 X = TypeVar("X")
 _NOTHING = Schema(())
 _REMEMBERED = 49_152
-"""Compiled texts are remembered: a network is checked first and compiled for its engine later, and large networks
-repeat themselves."""
+"""The size of the cache of compiled texts: a network is compiled for the check and again for its engine, and large
+networks repeat expressions."""
 
 
 def compile_expression(text: str, scope: Scope) -> Expression:
-    """Return a checked expression, or raise an ExpressionError."""
+    """Compile an expression, or raise an ExpressionError."""
     return _remembered(_compile_expression, check_text(text), scope)
 
 
 def compile_predicate(text: str, scope: Scope) -> Expression:
-    """Return a checked boolean expression, or raise an ExpressionError."""
+    """Compile a boolean expression, or raise an ExpressionError."""
     return _remembered(_compile_predicate, check_text(text), scope)
 
 
 def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]:
-    """Return the named expressions of a select list; ``*`` and ``left.*`` stand for all fields.
+    """Compile a select list to named expressions; ``*`` and ``left.*`` stand for all fields.
 
-    An expression without a name gets its own text as its name.
+    An expression without a name is named by its own text.
     """
     return _remembered(_compile_select, text if isinstance(text, str) else tuple(text), scope)
 
 
 def _remembered(compile_: Callable[[X, Scope], T], text: X, scope: Scope) -> T:
-    """Compile, or return what was compiled before; what was noted is noted again."""
+    """Compile, or return the cached result; notes are repeated in either case."""
     made, notes = _compiled(compile_, text, scope)
     note(notes)
     found: T = made
@@ -211,10 +211,10 @@ def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, .
 
 
 def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = _NOTHING) -> AggregateSelect:
-    """Return a select list of expressions over aggregate calls.
+    """Compile a select list of expressions over aggregate calls.
 
-    `extra` are fields that are constant in a window, such as those it is grouped by; they may be used outside
-    of the calls. The results read call i from slot i, and extra field j from slot len(calls) + j.
+    `extra` are fields that are constant within a window, such as the grouping fields; they may be used outside
+    the calls. The results read call i from slot i, and extra field j from slot len(calls) + j.
     """
     with _about(text):
         items = _spelled(parse_items(text), scope)
@@ -232,7 +232,7 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
 
 
 def compile_join(text: str, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
-    """Return a join's condition, split into equalities between the sides and the rest."""
+    """Compile a join's condition, split into equalities between the sides and the rest."""
     both = Scope((("left", left), ("right", right)), functions)
     with _about(text):
         (tree,) = _spelled([parse_one(text)], both)
@@ -260,7 +260,7 @@ def compile_join(text: str, left: Schema, right: Schema, functions: Functions | 
 
 
 class _Outside(Scope):
-    """What surrounds the aggregate calls: the extra fields, in the slots after the calls' results."""
+    """The scope outside the aggregate calls: the extra fields, in the slots after the calls' results."""
 
     aggregates = True
 
@@ -287,13 +287,13 @@ class _Outside(Scope):
 
 
 def _spelled(trees: Sequence[exp.Expression], scope: Scope) -> list[exp.Expression]:
-    """Spell the fields as their schema does, so that equal expressions look equal."""
+    """Spell field names as in their schema, so that equal expressions compare equal."""
     for tree in trees:
         for column in tree.find_all(exp.Column):
             if isinstance(column.this, exp.Identifier) and not column.args.get("db"):
                 try:
                     slot = scope.resolve(column.name, column.table or None)
-                except ExpressionError:  # an extra field, a struct's part or an error that compiling will raise
+                except ExpressionError:  # an extra field, a part of a struct, or an error that compiling raises
                     continue
                 column.this.set("this", scope.fields[slot].name)
                 if column.table:
@@ -303,7 +303,7 @@ def _spelled(trees: Sequence[exp.Expression], scope: Scope) -> list[exp.Expressi
 
 @cache
 def _is_bare(name: str) -> bool:
-    """Whether a field's name can be written without backticks."""
+    """Whether a field's name needs no backticks."""
     try:
         tree = parse_one(name)
     except ExpressionError:
@@ -313,7 +313,7 @@ def _is_bare(name: str) -> bool:
 
 @contextmanager
 def _about(text: str | Sequence[str]) -> Iterator[None]:
-    """Name the expression in what is raised inside."""
+    """Prefix ExpressionErrors raised in the body with the expression."""
     try:
         yield
     except ExpressionError as error:
@@ -350,7 +350,7 @@ def _unnamed(item: exp.Expression) -> exp.Expression:
 
 
 def _named(item: exp.Expression, node: Node, fields: Sequence[Field] = ()) -> Named:
-    """Return an item's expression with its name; that of one of the `fields` is as the schema spells it."""
+    """Name an item's expression; for one of `fields`, with the schema's spelling."""
     if isinstance(item, exp.Alias):
         name = item.alias
     elif node.field is not None and fields:
@@ -383,16 +383,16 @@ _Side = tuple[Node, exp.Expression]
 
 
 def _sides(part: exp.Expression, left: Scope, right: Scope) -> tuple[_Side, _Side] | None:
-    """Return the left and the right side of an equality between the two scopes, or None."""
+    """Split an equality between the two scopes into its left and its right side; None if it is not one."""
     if not isinstance(part, exp.EQ):
         return None
     for mine, other in ((part.this, part.expression), (part.expression, part.this)):
         try:
             one, two = compile_tree(mine, left), compile_tree(other, right)
-        except ExpressionError:  # it names a field of the other side
+        except ExpressionError:  # it refers to a field of the other side
             continue
         type_ = common(one.type, two.type)
-        # NaN and -0.0 do not hash as they compare.
+        # Floats are excluded because NaN and -0.0 do not hash the way they compare.
         if one.slots and two.slots and type_ is not None and not is_float(type_):
             return (one, mine), (two, other)
     return None

@@ -1,6 +1,6 @@
-"""Comparison in Spark's order of values, three-valued logic, and the conditionals.
+"""Comparison in Spark's order of values, three-valued logic, and conditionals.
 
-NaN equals NaN and is larger than every number. Nothing fails because of a branch that no tuple takes.
+NaN equals NaN and is larger than every number. A branch that no tuple takes never causes an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Comparison(NamedTuple):
     arrow: Any
     python: Callable[[Any, Any], bool]
     mirror: str
-    """The operator with the sides changed over."""
+    """The operator for swapped sides."""
 
 
 _OPERATORS = {
@@ -100,7 +100,7 @@ def compare(operator: str, left: Node, right: Node) -> Node:
 
 
 def null_safe_equal(left: Node, right: Node) -> Node:
-    """Return ``left <=> right``: never NULL, two NULLs are equal."""
+    """Return ``left <=> right``: never NULL; two NULLs are equal."""
     equal = compare("=", left, right)
     if left.type == VOID or right.type == VOID:
         return is_null(right if left.type == VOID else left)
@@ -110,7 +110,7 @@ def null_safe_equal(left: Node, right: Node) -> Node:
         one, two = first(columns, count).is_valid(), second(columns, count).is_valid()
         return Column(np.where(one & two, same(columns, count).values, ~(one | two)))
 
-    return build(BOOLEAN, (left, right), run, equal.warns)
+    return build(BOOLEAN, (left, right), run)
 
 
 def is_null(argument: Node) -> Node:
@@ -127,7 +127,7 @@ def is_null(argument: Node) -> Node:
 
 
 def _numbers(operator: str, left: Node, right: Node, type_: pa.DataType) -> Node:
-    """Compare numbers of any fixed width; numpy widens inside its loop, so no cast is needed."""
+    """Compare numbers of any fixed width; numpy converts within its loop, so no cast is needed."""
     left, right = (cast(side, type_) if is_decimal(side.type) else side for side in (left, right))
     if right.constant is not None and not right.is_null:
         right = _narrow(left, right)
@@ -139,7 +139,7 @@ def _numbers(operator: str, left: Node, right: Node, type_: pa.DataType) -> Node
 
 
 def _narrow(left: Node, right: Node) -> Node:
-    """Give a constant the other side's type if it fits exactly, so that numpy's loop need not convert."""
+    """Give a constant the other side's type if it fits exactly, so that numpy need not convert."""
     value = right.value
     if is_integer(left.type) and (isinstance(value, int) or float(value).is_integer()):
         limits = np.iinfo(left.type.to_pandas_dtype())
@@ -151,7 +151,7 @@ def _narrow(left: Node, right: Node) -> Node:
 
 
 def _whole(operator: str, left: Node, right: Node) -> Node | None:
-    """Compare a whole number with a decimal constant as whole numbers: ``n > 1.5`` is ``n > 1``."""
+    """Compare integers with a decimal constant as integers: ``n > 1.5`` is ``n > 1``."""
     if right.is_null:
         return None
     value: Decimal = right.value
@@ -182,7 +182,7 @@ def _less(one: Any, two: Any, valid: Mask | None) -> Any:
     return ~(one >= two) & (one == one)
 
 
-# Against a number that is not NaN, only > and >= differ from IEEE's order, and are its opposites.
+# Against a number other than NaN, only > and >= differ from IEEE's order: they are the negations of <= and <.
 _WITH_NUMBER: dict[str, Binary] = {">": _inverted(np.less_equal), ">=": _inverted(np.less)}
 _FLOATS: dict[str, Binary] = {
     "=": _equal,
@@ -195,7 +195,7 @@ _FLOATS: dict[str, Binary] = {
 
 
 def boolean(node: Node, what: str) -> Node:
-    """Return a node as a boolean, or raise."""
+    """Return a node as a boolean, or raise an ExpressionError."""
     if node.type == BOOLEAN:
         return node
     if node.type == VOID:
@@ -255,7 +255,7 @@ def between(argument: Node, low: Node, high: Node) -> Node:
 
 
 def membership(argument: Node, items: Sequence[Node]) -> Node:
-    """Return ``argument IN (items)``: NULL if nothing equals and a side is NULL."""
+    """Return ``argument IN (items)``: NULL if nothing matches and a side is NULL."""
     type_ = common_of([argument.type, *(item.type for item in items)], "IN")
     if type_ == VOID:
         return null(BOOLEAN)
@@ -264,7 +264,7 @@ def membership(argument: Node, items: Sequence[Node]) -> Node:
     fixed = all(item.constant is not None for item in items)
     if fixed and len(items) > 3 and not is_float(type_):
         known = [cast(item, type_) for item in items if not item.is_null]
-        if all(item.constant is not None for item in known):  # a cast that fails does so on tuples
+        if all(item.constant is not None for item in known):  # a cast that fails must fail on tuples instead
             return _one_of(cast(argument, type_), known, len(known) < len(items), type_)
     result = compare("=", argument, items[0])
     for item in items[1:]:
@@ -299,7 +299,7 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
 
 
 def choose(mask: Mask, one: Column, two: Column, type_: pa.DataType) -> Column:
-    """Return one's values where the mask is set, two's elsewhere."""
+    """Take values from `one` where the mask is set, and from `two` elsewhere."""
     if numpy_type(type_) is None:
         return Column(pc.if_else(pa.array(mask), one.values, two.values))
     values = np.where(mask, one.values, two.values)
@@ -352,7 +352,7 @@ def coalesce(*arguments: Node) -> Node:
 
 
 def null_if(left: Node, right: Node) -> Node:
-    """Return NULL if both sides are equal, else the left one."""
+    """Return NULL if both sides are equal, otherwise the left one."""
     return case([compare("=", left, right)], [null(left.type)], left)
 
 
@@ -375,7 +375,7 @@ def matches(argument: Node, pattern: Node, kind: str, escape: str = "\\") -> Nod
 
 
 def _like_pattern(pattern: str, escape: str) -> str:
-    """Return a LIKE pattern with a backslash as the escape character, which is Arrow's; check it on the way."""
+    """Check a LIKE pattern, and rewrite it with a backslash as the escape character, as Arrow expects."""
 
     def written(match: re.Match[str]) -> str:
         character = match[1]

@@ -1,4 +1,4 @@
-"""What compiling takes and gives: the scope in which names are resolved, and expressions."""
+"""The input and output of compilation: the scope in which names are resolved, and expressions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from headway.columns import Column
 from headway.errors import ExpressionError, choices, did_you_mean
-from headway.expressions.nodes import Columns, Node, Run
+from headway.expressions.nodes import Node, Run
 from headway.expressions.parsing import to_sql
 from headway.expressions.types import VOID
 from headway.expressions.userfunctions import BUILTIN, Functions, UserAggregate
@@ -21,24 +19,24 @@ from headway.network.schema import Field, Schema
 
 
 class Relation(NamedTuple):
-    """A schema whose fields an expression may name, behind a qualifier or without one."""
+    """A schema whose fields an expression may name, with or without a qualifier."""
 
     qualifier: str | None
     schema: Schema
 
 
 class Scope:
-    """The relations and functions of an expression; slots number the fields of all relations in order.
+    """The relations and functions visible to an expression; slots number the fields of all relations in order.
 
-    A bare name is looked up in the relation without qualifier, else in the only relation that has it.
-    ``left.x`` is looked up in that relation. As in Spark, case does not matter.
+    A bare name is resolved in the relation without a qualifier, or else in the only relation that has it;
+    ``left.x`` in the relation left. As in Spark, names are case-insensitive.
     """
 
     aggregates = False
-    """Whether aggregate functions may be called here."""
+    """Whether aggregate functions may be called."""
 
     def __init__(self, relations: Sequence[tuple[str | None, Schema]], functions: Functions | None = None) -> None:
-        """Take the relations and count their slots."""
+        """Store the relations and assign slots to their fields."""
         self.relations = tuple([Relation(*relation) for relation in relations])
         self.functions = functions or BUILTIN
         self.fields: tuple[Field, ...] = tuple(field for relation in self.relations for field in relation.schema)
@@ -46,21 +44,21 @@ class Scope:
         """The qualifier of each slot's relation."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare by value; functions are the same only if they are one object."""
+        """Compare by value, except functions, which must be the same object."""
         return isinstance(other, Scope) and self.relations == other.relations and self.functions is other.functions
 
     def __hash__(self) -> int:
-        """Hash by value, so that what was compiled in a scope can be found again."""
+        """Hash by value, so that compiled expressions can be cached by scope."""
         return hash(self.relations)
 
     @classmethod
     def of(cls, schema: Schema, functions: Functions | None = None) -> Scope:
-        """Return the scope of one relation without a qualifier."""
+        """Return a scope with one relation without a qualifier."""
         return cls(((None, schema),), functions)
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
-        """The qualifiers in order."""
+        """The relations' qualifiers, in order."""
         return tuple(relation.qualifier for relation in self.relations if relation.qualifier is not None)
 
     def has_qualifier(self, name: str) -> bool:
@@ -107,10 +105,10 @@ class Expression:
     """An expression that is checked and ready to run.
 
     `text` is what the user wrote, `sql` the same as normalised Spark SQL, `slots` the slots it reads and
-    `field` the slot if it is just a field. ``evaluate(columns, count)`` takes columns by slot (those that are
+    `field` the slot if it is only a field. ``evaluate(columns, count)`` takes columns by slot (those that are
     not read may be None) and returns a column of `count` values: numpy values of ``numpy_type(type)`` or an
     Arrow array of exactly `type`. It raises an EvaluationError if it fails on any tuple. It may return an
-    input column itself; it never writes to one. Safe to call from several threads at once.
+    input column itself, and never writes to one. Safe to call from several threads at once.
     """
 
     text: str
@@ -119,8 +117,6 @@ class Expression:
     slots: tuple[int, ...]
     field: int | None
     evaluate: Run = dataclasses.field(repr=False, compare=False)
-    loud: Run | None = dataclasses.field(default=None, repr=False, compare=False)
-    """The same, but numpy may warn of infinities and NaN unless the caller sees to it; None: it never warns."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +124,8 @@ class AggregateCall:
     """One call of an aggregate function over the tuples of a window.
 
     `function` is the canonical lower-case name, `arguments` are over the input scope (none for ``count(*)``),
-    `parameters` are literals such as ``(0.95,)`` for percentile, `where` is its FILTER. `user` is a user's
-    aggregate.
+    `parameters` are literals such as ``(0.95,)`` for percentile, `where` is its FILTER. `user` is set for
+    user-defined aggregates.
     """
 
     function: str
@@ -144,7 +140,7 @@ class AggregateCall:
 class AggregateSelect:
     """A select list over aggregates.
 
-    The results' slots: call i is slot i, then the extra fields follow.
+    The results read call i from slot i; the extra fields follow.
     """
 
     calls: tuple[AggregateCall, ...]
@@ -155,9 +151,9 @@ class AggregateSelect:
 class JoinCondition:
     """A join's condition, split for hashing.
 
-    `equalities` are pairs of an expression over the left schema alone and one over the right schema alone, of
-    the same type. `residual` is the rest, over the scope of both (qualifiers left and right). `names` are the
-    pairs of fields where an equality is plainly field = field.
+    `equalities` are pairs of an expression over the left schema only and one over the right schema only, of the same
+    type. `residual` is the rest, over the scope of both (qualifiers left and right). `names` are the pairs of fields
+    for equalities of the plain form field = field.
     """
 
     equalities: tuple[tuple[Expression, Expression], ...]
@@ -166,19 +162,8 @@ class JoinCondition:
 
 
 def finish(node: Node, tree: exp.Expression, text: str | None = None) -> Expression:
-    """Return a node as an expression; without a text of the user's, its own is the tree's."""
+    """Return a node as an expression; without a `text` from the user, the tree's SQL is used."""
     if node.type == VOID:
         raise ExpressionError("NULL has no type here; write cast(NULL as type)")
-    run, loud = (_quiet(node.run), node.run) if node.warns else (node.run, None)
     sql = to_sql(tree)
-    return Expression(text or sql, sql, node.type, tuple(sorted(node.slots)), node.field, run, loud)
-
-
-def _quiet(step: Run) -> Run:
-    """Run with numpy's floating-point warnings off: infinities and NaN are values here."""
-
-    def run(columns: Columns, count: int) -> Column:
-        with np.errstate(all="ignore"):
-            return step(columns, count)
-
-    return run
+    return Expression(text or sql, sql, node.type, tuple(sorted(node.slots)), node.field, node.run)

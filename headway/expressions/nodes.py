@@ -9,32 +9,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, to_arrow
+from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, quiet, to_arrow
 from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
 Run = Callable[[Columns, int], Column]
 Binary = Callable[[Any, Any, Mask | None], Any]
-"""What makes numpy values of those of two sides; the mask says where both are present, None: everywhere."""
+"""(left values, right values, mask of tuples where both are present or None for all) -> result values."""
 
 
 class EvaluationError(Exception):
-    """An expression that fails on a tuple: overflow, division by zero, a bad cast, a Python function that raises.
+    """An expression failed on a tuple: overflow, division by zero, a bad cast, a Python function that raised.
 
-    Not a HeadwayError: it concerns tuples, not the network.
+    Not a HeadwayError: it is about tuples, not about the network.
     """
 
 
 class LimitError(EvaluationError):
-    """An expression that would make more than it may. Where constants do it, the network is refused."""
+    """An expression's result exceeds a size limit. If constants alone cause it, the network is rejected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """One compiled step: its type, the closure that evaluates it and the slots that it reads.
 
-    `constant` is a column of one tuple if the value does not depend on the tuples. `warns` says that numpy
-    may warn about floating point, so that the whole expression runs with warnings off.
+    `constant` is a column of one tuple if the value does not depend on the tuples. `field` is the slot if the node only
+    reads a field.
     """
 
     type: pa.DataType
@@ -42,7 +42,6 @@ class Node:
     slots: frozenset[int] = frozenset()
     constant: Column | None = None
     field: int | None = None
-    warns: bool = False
 
     @property
     def is_null(self) -> bool:
@@ -51,14 +50,14 @@ class Node:
 
     @property
     def literal(self) -> Any:
-        """The constant as numpy's zero-dimensional array, which ufuncs take fastest, or as an Arrow scalar."""
+        """The constant as a zero-dimensional numpy array, which is fastest in ufuncs, or as an Arrow scalar."""
         assert self.constant is not None
         values = self.constant.values
         return np.array(values[0], values.dtype) if isinstance(values, np.ndarray) else values[0]
 
     @property
     def value(self) -> Any:
-        """The constant as a Python value; raises an ExpressionError for a time that Python cannot hold."""
+        """The constant as a Python value; raises an ExpressionError for a date or time out of Python's range."""
         assert self.constant is not None
         try:
             return to_arrow(self.constant, self.type)[0].as_py()
@@ -110,45 +109,43 @@ def null(type_: pa.DataType) -> Node:
 
 
 def relabel(node: Node, type_: pa.DataType, field: int | None = None) -> Node:
-    """Return the same values under another type of the same numpy type (days as a date, and the like).
+    """Return the same values as another type with the same numpy type (such as days as a date).
 
-    `field` is the slot that they are read from, if they go straight into `binary`.
+    `field` is the slot they are read from, if `binary` may read it directly.
     """
-    return Node(type_, node.run, node.slots, node.constant, field, node.warns)
+    return Node(type_, node.run, node.slots, node.constant, field)
 
 
-def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool = False) -> Node:
-    """Return a node over arguments; folded into a constant if they all are, unless it fails."""
+def build(type_: pa.DataType, arguments: Iterable[Node], run: Run) -> Node:
+    """Return a node over arguments; if all are constant it is folded, unless evaluation fails."""
     listed = tuple(arguments)
     slots = frozenset[int]().union(*(argument.slots for argument in listed))
-    node = Node(type_, run, slots, None, None, warns or any(argument.warns for argument in listed))
+    node = Node(type_, run, slots)
     if listed and all(argument.constant is not None for argument in listed):
         try:
-            with np.errstate(all="ignore"):
+            with quiet():
                 return constant(run((), 1), type_)
         except LimitError as error:
             raise ExpressionError(str(error)) from None
-        except EvaluationError:  # then it must fail on tuples, not when the network is checked
+        except EvaluationError:  # must fail on tuples instead, not when the network is checked
             return node
     return node
 
 
-def over_columns(
-    type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column], warns: bool = False
-) -> Node:
-    """Return a node whose kernel takes the arguments' columns."""
+def over_columns(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column]) -> Node:
+    """Return a node whose kernel takes the arguments as columns."""
     runs = [argument.run for argument in arguments]
 
     def run(columns: Columns, count: int) -> Column:
         return kernel(*[step(columns, count) for step in runs])
 
-    return build(type_, arguments, run, warns)
+    return build(type_, arguments, run)
 
 
 def over_arrow(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Any]) -> Node:
     """Return a node whose kernel takes Arrow arrays (Arrow scalars for constants) and returns an array.
 
-    Several constants are passed as arrays of one tuple only while folding; then a kernel may return a scalar.
+    If all arguments are constant, the first is passed as an array nevertheless, so that the kernel returns one.
     """
     fixed: list[Any] = [to_arrow(a.constant, a.type)[0] if a.constant is not None else None for a in arguments]
     steps = [(argument.run, argument.type, scalar) for argument, scalar in zip(arguments, fixed, strict=True)]
@@ -171,7 +168,7 @@ def over_arrow(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[.
 def over_values(
     type_: pa.DataType, arguments: Sequence[Node], function: Callable[..., object], strict: bool = True
 ) -> Node:
-    """Return a node that calls a Python function per tuple; with `strict`, NULL in gives NULL out uncalled."""
+    """Return a node that calls a Python function per tuple; if `strict`, NULL in gives NULL out without a call."""
     steps = [(argument.run, argument.type) for argument in arguments]
 
     def run(columns: Columns, count: int) -> Column:
@@ -180,15 +177,13 @@ def over_values(
             rows = zip(*lists, strict=True)
             results = [None if strict and None in row else function(*row) for row in rows]
             return from_arrow(pa.array(results, type_))
-        except (pa.ArrowException, ArithmeticError, ValueError) as error:  # years beyond 9999, digits beyond 38
+        except (pa.ArrowException, ArithmeticError, ValueError) as error:  # e.g. years after 9999, more than 38 digits
             raise EvaluationError(first_line(error)) from None
 
     return build(type_, arguments, run)
 
 
-def unary(
-    type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values], warns: bool = False
-) -> Node:
+def unary(type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values]) -> Node:
     """Return a node over numpy values; NULL in, NULL out."""
     if argument.is_null:
         return null(type_)
@@ -198,11 +193,11 @@ def unary(
         column = step(columns, count)
         return Column(kernel(column.values, column.valid), column.valid)
 
-    return build(type_, (argument,), run, warns)
+    return build(type_, (argument,), run)
 
 
-def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: bool = False) -> Node:
-    """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
+def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary) -> Node:
+    """Return a node over the numpy values of two sides; NULL in, NULL out. The kernel ignores or checks the mask."""
     if left.is_null or right.is_null:
         return null(type_)
     run: Run
@@ -233,23 +228,23 @@ def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: b
             valid = both(one.valid, two.valid)
             return Column(kernel(one.values, two.values, valid), valid)
 
-    return build(type_, (left, right), run, warns)
+    return build(type_, (left, right), run)
 
 
 def plain(ufunc: Any) -> Binary:
-    """Return a function of two numpy values that needs no mask."""
+    """Adapt a ufunc of two values to a kernel, which also gets a mask."""
     return lambda one, two, valid: ufunc(one, two)
 
 
 def both(one: Mask | None, two: Mask | None) -> Mask | None:
-    """Return where both sides are valid."""
+    """Return the mask of tuples where both sides are valid; None for all."""
     if one is None:
         return two
     return one if two is None else one & two
 
 
 def check(bad: Any, valid: Mask | None, reason: str) -> None:
-    """Raise an EvaluationError if a tuple is bad; tuples that are NULL never are."""
+    """Raise an EvaluationError if any tuple is bad; NULL tuples are never bad."""
     if np.count_nonzero(bad) and (valid is None or np.count_nonzero(bad & valid)):
         raise EvaluationError(reason)
 
@@ -257,8 +252,8 @@ def check(bad: Any, valid: Mask | None, reason: str) -> None:
 def guarded(node: Node, columns: Columns, count: int, taken: Callable[[], Mask]) -> Column:
     """Evaluate a branch on all tuples; if that fails, only on those that take it.
 
-    Elsewhere the result is then NULL. This is how CASE, AND and their like never fail because of a branch
-    that no tuple takes, at no cost where nothing fails.
+    In that case the result is NULL elsewhere. This is how CASE, AND etc. never fail because of a branch that no tuple
+    takes, at no cost if nothing fails.
     """
     try:
         return node.run(columns, count)
@@ -272,7 +267,7 @@ def guarded(node: Node, columns: Columns, count: int, taken: Callable[[], Mask])
 
 
 def take(columns: Columns, slots: Iterable[int], indices: Indices) -> list[Column | None]:
-    """Return the columns at some positions, those of these slots only."""
+    """Return the columns of these slots at these positions; None for other slots."""
     taken: list[Column | None] = [None] * len(columns)
     for slot in slots:
         column = columns[slot]
@@ -282,7 +277,7 @@ def take(columns: Columns, slots: Iterable[int], indices: Indices) -> list[Colum
 
 
 def scatter(part: Column, indices: Indices, count: int, type_: pa.DataType) -> Column:
-    """Put a part's values back at their positions; NULL elsewhere."""
+    """Put the values of a part back at their positions; NULL elsewhere."""
     dtype = numpy_type(type_)
     if dtype is None:
         positions = np.full(count, -1, np.int64)
@@ -295,5 +290,5 @@ def scatter(part: Column, indices: Indices, count: int, type_: pa.DataType) -> C
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a foreign error's message."""
+    """Return the first line of another library's error message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,7 +1,7 @@
-"""From text to sqlglot's tree, with messages of our own.
+"""Parse text to sqlglot trees, with our own error messages.
 
-The dialect is Spark's with one change: no function has a class of its own, so that a call keeps the name
-the user wrote and Headway's own tables alone decide what exists.
+The dialect is Spark's with one change: functions have no classes of their own. A call thus keeps the name that the
+user wrote, and only Headway's tables decide which functions exist.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from headway.network.schema import parse_type
 _PREFIX = "SELECT "
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT")
 LONGEST = 100_000
-"""The longest text of a list of expressions, in characters."""
+"""The longest text of an expression list, in characters."""
 MOST_BRACKETS = 30
-"""How deeply brackets and calls may be nested. Python's stack allows it wherever an expression is read, even deep in
-other calls; without a limit, what passes `check` might fail in a worker."""
+"""How deep brackets and calls may be nested, so that Python's stack suffices wherever an expression is parsed, even
+deep in other calls; without a limit, an expression that passes `check` might fail in a worker."""
 DEEPEST = 200
-"""How deeply all may be nested; ``a + b + c`` is two deep, ``a AND b AND c`` one."""
+"""How deep a tree may be; ``a + b + c`` has depth two, ``a AND b AND c`` one."""
 
 
 TOO_DEEP = (
@@ -36,7 +36,7 @@ TOO_DEEP = (
 
 
 class Dialect(Spark):
-    """Spark SQL in which all functions parse alike."""
+    """Spark SQL in which all functions are parsed the same way."""
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         """Spark's parser without function classes."""
@@ -48,14 +48,14 @@ class Dialect(Spark):
 
 
 def check_text(text: object) -> str:
-    """Return an expression's text, or raise an ExpressionError for anything else."""
+    """Return an expression's text, or raise an ExpressionError if it is not text."""
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is text, not {text!r}")
     return text
 
 
 def parse_list(text: str) -> list[exp.Expression]:
-    """Return the trees of a list of expressions, aliases and stars included; raise an ExpressionError."""
+    """Parse a list of expressions, including aliases and stars, or raise an ExpressionError."""
     check_text(text)
     if not text.strip():
         raise ExpressionError("it is empty")
@@ -115,14 +115,14 @@ def _check_depth(item: exp.Expression) -> None:
 
 
 def _check_sizes(item: exp.Expression) -> None:
-    """Refuse ``float(x)``: sqlglot parses it, and fails when it writes the tree as text."""
+    """Reject ``float(x)``: sqlglot parses it, but fails when it renders the tree."""
     for size in item.find_all(exp.DataTypeParam):
         if re.fullmatch("[0-9]{1,9}", size.name) is None:
             raise ExpressionError("a type's size is a whole number, as in decimal(10,2) and varchar(20)")
 
 
 def parse_one(text: str) -> exp.Expression:
-    """Return the tree of one expression without an alias."""
+    """Parse one expression without an alias."""
     items = parse_list(text)
     if len(items) > 1:
         raise ExpressionError(f"one expression is expected here, not {len(items)}; is there a comma too many?")
@@ -132,7 +132,7 @@ def parse_one(text: str) -> exp.Expression:
 
 
 def parse_items(text: str | Sequence[str]) -> list[exp.Expression]:
-    """Return the trees of a select list, given as one text or one text per item."""
+    """Parse a select list, given as one text or one text per item."""
     if isinstance(text, str):
         return parse_list(text)
     if not isinstance(text, list | tuple):
@@ -144,7 +144,7 @@ def parse_items(text: str | Sequence[str]) -> list[exp.Expression]:
 
 
 def read_type(tree: exp.Expression) -> pa.DataType:
-    """Return the type that a cast names, or raise an ExpressionError."""
+    """Return the type named in a cast, or raise an ExpressionError."""
     try:
         return parse_type(tree.sql(dialect="spark"))
     except SchemaError as error:
@@ -152,18 +152,18 @@ def read_type(tree: exp.Expression) -> pa.DataType:
 
 
 def to_sql(tree: exp.Expression) -> str:
-    """Return a tree as Spark SQL on one line."""
+    """Render a tree as Spark SQL on one line."""
     return str(tree.sql(dialect=Dialect, normalize_functions="lower", comments=False))
 
 
 def fragment(tree: exp.Expression, length: int = 60) -> str:
-    """Return a short form of a part of an expression, for messages."""
+    """Render part of an expression for a message, truncated."""
     text = to_sql(tree)
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _bracket_intervals(item: exp.Expression) -> None:
-    """Put brackets around ``interval 1 day 2 hours``, which sqlglot reads as a sum of two intervals."""
+    """Parenthesise ``interval 1 day 2 hours``, which sqlglot parses as a sum of two intervals."""
     for tree in list(item.find_all(exp.Add)):
         if isinstance(tree.this, exp.Interval) and isinstance(tree.expression, exp.Interval):
             parent = tree.parent

@@ -1,6 +1,6 @@
-"""Which expressions cannot fail, whatever the tuple: so that another engine may run them without dead letters.
+"""Decide which expressions cannot fail on any tuple, so that another engine may run them without dead letters.
 
-The answer is about Spark's ANSI rules, which are Headway's too. What is not known to be safe counts as a risk.
+The answer holds for Spark's ANSI rules, which are Headway's too. Anything not known to be safe counts as a risk.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from headway.network.schema import TIMESTAMP, Schema
 
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
-"""The plainest forms of dates and timestamps, which every engine reads the same way."""
+"""The plainest forms of dates and timestamps, which every engine parses the same way."""
 
 _UNKNOWN = "is not known to be safe"
 
 
 class _RiskError(Exception):
-    """A part that may fail, or that is not known."""
+    """A part may fail, or is not known to be safe."""
 
     def __init__(self, tree: exp.Expression, reason: str) -> None:
         super().__init__(f"'{fragment(tree)}' {reason}")
 
 
 def risk(expression: Expression, schema: Schema) -> str | None:
-    """Return which part of an expression may fail on a tuple of the schema, and why; None if none can."""
+    """Return the part of an expression that may fail on a tuple of the schema, and why; None if none can."""
     try:
         _Walk(schema).check(parse_one(expression.sql))
     except _RiskError as found:
@@ -63,7 +63,7 @@ def risk(expression: Expression, schema: Schema) -> str | None:
 
 
 class _Walk:
-    """Checks every part of a compiled expression from the bottom up, and raises at the first that is a risk."""
+    """Checks the parts of a compiled expression bottom up; raises at the first risk."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -77,7 +77,7 @@ class _Walk:
                 raise _RiskError(tree, reason)
 
     def types(self, *trees: Any) -> list[pa.DataType]:
-        """Return the types of parts that cannot fail."""
+        """Check parts and return their types."""
         self.check(*trees)
         return [self.type_of(tree) for tree in trees]
 
@@ -99,10 +99,10 @@ class _Walk:
             if reason is not None:
                 return reason
         types = self.types(tree.this, *tree.expressions)
-        return None if is_float(types[0]) else _alike(types)  # doubles meet all numbers as doubles
+        return None if is_float(types[0]) else _alike(types)  # doubles compare with all numbers as doubles
 
     def meet(self, left: Any, right: Any) -> str | None:
-        """Say why two sides cannot be compared without a cast that may fail."""
+        """Return why two sides cannot be compared without a cast that may fail; None if they can."""
         one, two = self.types(left, right)
         if VOID in (one, two) or (one == two and not is_nested(one)):
             return None
@@ -170,7 +170,7 @@ class _Walk:
 
 
 def _widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether all values of a type have a place in another, at most rounded to a double."""
+    """Whether all values of a type fit another, at most rounded to a double."""
     if source == VOID:
         return not is_nested(target)
     if target == STRING:
@@ -187,7 +187,7 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _reads(text: str, type_: pa.DataType) -> bool:
-    """Return whether a text is certainly a date or a timestamp."""
+    """Whether a text is certainly a valid date or timestamp."""
     if type_ != DATE and not is_timestamp(type_):
         return False
     if not (_DATE_TEXT if type_ == DATE else _TIME_TEXT).fullmatch(text):
@@ -205,7 +205,7 @@ def _not_zero(tree: Any) -> bool:
 
 
 def _alike(types: Sequence[pa.DataType]) -> str | None:
-    """Say why several values have no type in common that none of them must be cast to."""
+    """Return why values have no common type without a risky cast; None if they have one."""
     found = VOID
     for type_ in types:
         if found == VOID or type_ == found:
@@ -221,7 +221,7 @@ _Rule = Callable[[Sequence[pa.DataType]], str | None]
 
 
 def _takes(good: Callable[[pa.DataType], bool]) -> _Rule:
-    """Return the rule of a function that is safe for some types."""
+    """Return a rule for a function that is safe if all arguments have good types."""
     return lambda types: None if all(map(good, types)) else "is not known to be safe for these types"
 
 
@@ -245,7 +245,7 @@ _CALLS: dict[str, _Rule] = {
     **dict.fromkeys(("nanvl", "sqrt"), _double),
     **dict.fromkeys(("unix_micros", "unix_millis", "unix_seconds"), _instant),
 }
-"""Which types of arguments the functions that never fail must have for that."""
+"""Functions that never fail, with the rule for their argument types."""
 
 _RULES: dict[type[exp.Expression], Callable[[_Walk, Any], str | None]] = {
     **dict.fromkeys((exp.Paren, exp.And, exp.Or, exp.Not, exp.Is, exp.Literal, exp.Boolean, exp.Null), _Walk.parts),
@@ -260,7 +260,7 @@ _RULES: dict[type[exp.Expression], Callable[[_Walk, Any], str | None]] = {
     exp.Neg: _Walk.negative,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), _Walk.arithmetic),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot), _Walk.bits),
-    **dict.fromkeys((exp.Cast, exp.TryCast), _Walk.cast),  # sqlglot reads Spark's CAST as either
+    **dict.fromkeys((exp.Cast, exp.TryCast), _Walk.cast),  # sqlglot parses Spark's CAST as either
     exp.DPipe: lambda walk, tree: "may make a text that is too long",
     exp.Anonymous: _Walk.call,
 }

@@ -1,8 +1,8 @@
-"""Text value by value: limits on what an expression may make, and regular expressions.
+"""Per-value text handling: size limits on results, and regular expressions.
 
-A limit belongs to one value, never to a train: whether a tuple fails must not depend on its neighbours. Regular
-expressions are RE2's, through Arrow, whose time is linear in the text, so that no pattern hangs. What RE2 lacks of
-Java's syntax is refused when a network is checked, and so is what both read differently.
+Limits apply to single values, never to trains: whether a tuple fails must not depend on its neighbours. Regular
+expressions use RE2, through Arrow, which takes linear time, so no pattern can hang. Java syntax that RE2 lacks or
+interprets differently is rejected when a network is checked.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from headway.errors import ExpressionError
 from headway.expressions.nodes import LimitError
 
 MOST_BYTES = 1_000_000
-"""The longest text that an expression makes, in bytes of UTF-8."""
+"""The longest text that an expression may produce, in bytes of UTF-8."""
 MOST_ITEMS = 1_000_000
-"""The longest array that an aggregate makes."""
+"""The longest array that an aggregate may produce."""
 
 
 def too_long(name: str) -> LimitError:
-    """Return the error for a text that would be too long."""
+    """Return the error for a result that exceeds MOST_BYTES."""
     return LimitError(f"{name}: the text would be longer than {MOST_BYTES:,} bytes, which is the limit")
 
 
 def check_bytes(name: str, length: int) -> None:
-    """Raise if a text of this many bytes would be too long."""
+    """Raise if a text of this many bytes exceeds the limit."""
     if length > MOST_BYTES:
         raise too_long(name)
 
 
 def utf8_length(text: str) -> int:
-    """Return how many bytes a text takes; long texts are counted, short ones of plain letters not."""
+    """Return the length in bytes of UTF-8; ASCII text is not encoded for it."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def check_joined(name: str, parts: list[Any], joints: int = 0, joint: Any = None) -> None:
-    """Raise if texts that are joined element by element (arrays, or scalars) make one that is too long."""
+    """Raise if joining texts element by element (arrays or scalars) gives one that is too long."""
     every = parts if joint is None else [*parts, joint]
     if sum([_bytes(part) for part in every]) * max(1, joints) <= MOST_BYTES:
-        return  # all of them together would fit
+        return  # even their total size fits
     total: Any = np.zeros(1, np.int64)
     for part in parts:
         total = total + _lengths(part)
@@ -55,9 +55,9 @@ def check_joined(name: str, parts: list[Any], joints: int = 0, joint: Any = None
 
 
 def check_replaced(name: str, array: Any, count: Callable[[Any], Any], growth: int, copies: int = 0) -> None:
-    """Raise if texts may become too long when each place that `count` counts in them grows by `growth` bytes.
+    """Raise if texts may become too long when each match counted by `count` grows by `growth` bytes.
 
-    `copies` is how often a place may be copied whole into what replaces it.
+    `copies` is how often a replacement may copy the whole match.
     """
     before = _lengths(array)
     longest = int(before.max(initial=0))
@@ -88,13 +88,13 @@ def _numbers(array: Any) -> Any:
 
 
 GROUP = "g"
-"""The name of the one group in what `extracting` returns."""
+"""The name of the only group in the result of `extracting`."""
 _CAPTURING = ("(?P<", "(?<")
 _ADVICE = "RE2 syntax: no backreferences, lookahead, lookbehind or possessive quantifiers"
 
 
 def check_regex(regex: str) -> None:
-    """Raise an ExpressionError if a regular expression cannot be used, or means something else in Java."""
+    """Raise an ExpressionError if a regular expression is invalid in RE2, or has another meaning in Java."""
     try:
         pc.match_substring_regex(pa.array(["x"]), regex)
     except pa.ArrowException as error:
@@ -112,24 +112,24 @@ def check_regex(regex: str) -> None:
 
 
 def check_group(name: str, regex: str, wanted: int) -> None:
-    """Raise an ExpressionError if a regular expression does not have a group that a function asks for."""
+    """Raise an ExpressionError if a regular expression lacks the requested group."""
     found = count_groups(regex)
     if not 0 <= wanted <= found:
         raise ExpressionError(f"{name}: '{_short(regex)}' has {found} groups; group {wanted} does not exist")
 
 
 def references(template: str) -> list[int]:
-    """Return the groups that a replacement, in RE2's form, copies into each place."""
+    """Return the groups that a replacement in RE2's form refers to, with repetitions."""
     return [int(escaped) for escaped in re.findall(r"\\(.)", template, re.DOTALL) if escaped.isdigit()]
 
 
 def count_groups(regex: str) -> int:
-    """Return how many capturing groups a regular expression has."""
+    """Return the number of capturing groups."""
     return sum(1 for kind, _ in _parts(regex) if kind == "group")
 
 
 def extracting(regex: str, group: int) -> str:
-    """Return the same regular expression with one capturing group, called GROUP: the one asked for, 0 is the match."""
+    """Return the regular expression with one capturing group, GROUP: the requested one, or the whole match for 0."""
     made, last, number = [], 0, 0
     for kind, at in _parts(regex):
         if kind != "group":
@@ -145,7 +145,7 @@ def extracting(regex: str, group: int) -> str:
 
 
 def _parts(regex: str) -> Iterator[tuple[str, int]]:
-    """Yield where capturing groups begin, and where a character class has one inside it, as Java has it."""
+    """Yield the positions of capturing groups, and of character classes nested in others, which is Java syntax."""
     at, count, inside = 0, len(regex), False
     while at < count:
         character = regex[at]
@@ -166,7 +166,7 @@ def _parts(regex: str) -> Iterator[tuple[str, int]]:
         elif character == "[":
             inside = True
             at += 1 if regex.startswith("^", at + 1) else 0
-            at += 1 if regex.startswith("]", at + 1) else 0  # first in a class it is a character
+            at += 1 if regex.startswith("]", at + 1) else 0  # "]" is literal at the start of a class
         elif (character == "(" and not regex.startswith("(?", at)) or (
             regex.startswith(_CAPTURING, at) and not regex.startswith(("(?<=", "(?<!"), at)
         ):

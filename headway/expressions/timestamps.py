@@ -1,7 +1,7 @@
-"""Dates and timestamps that Python's datetime cannot hold: those outside the years 1 to 9999.
+"""Dates and timestamps outside the range of Python's datetime, the years 1 to 9999.
 
-Columns hold days and microseconds, which reach much further. Where such a value must become text, it is
-written as Spark and ISO 8601 do: at least four digits for the year, `+` before more of them, `-` before year 0.
+Columns hold days and microseconds, which reach much further. As text, such values follow Spark and ISO 8601: at least
+four digits for the year, a `+` if it has more, a `-` before year 0.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _FIRST, _LAST = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
 
 
 def timestamp_texts(array: pa.Array) -> pa.Array:
-    """Return timestamps as text such as ``2020-01-01 00:00:00.000000``, without a zone; NULL stays NULL."""
+    """Render timestamps as text such as ``2020-01-01 00:00:00.000000``, without a zone; NULL stays NULL."""
     array = array.cast(pa.timestamp("us"))
     numbers = array.view(pa.int64())
     if _within(numbers, _FIRST, _LAST):
         return array.cast(pa.string())
     micros, missing = _numpy(numbers)
-    seconds = np.floor_divide(micros, 1_000_000)  # numpy takes the lowest int64 for no time at all
+    seconds = np.floor_divide(micros, 1_000_000)  # avoids the lowest int64, which numpy treats as NaT
     texts = np.datetime_as_string(seconds.astype("datetime64[s]")).tolist()
     rest = (micros - seconds * 1_000_000).tolist()
     written = [f"{_signed(text).replace('T', ' ')}.{part:06d}" for text, part in zip(texts, rest, strict=True)]
@@ -34,7 +34,7 @@ def timestamp_texts(array: pa.Array) -> pa.Array:
 
 
 def date_texts(array: pa.Array) -> pa.Array:
-    """Return dates as text such as ``2020-01-01``; NULL stays NULL."""
+    """Render dates as text such as ``2020-01-01``; NULL stays NULL."""
     numbers = array.view(pa.int32())
     if _within(numbers, _FIRST_DAY, _LAST_DAY):
         return array.cast(pa.string())
@@ -44,14 +44,14 @@ def date_texts(array: pa.Array) -> pa.Array:
 
 
 def in_python(array: pa.Array) -> bool:
-    """Whether Python's datetime holds all of these dates or timestamps (in microseconds)."""
+    """Whether all these dates or timestamps (in microseconds) are in the range of Python's datetime."""
     if pa.types.is_date(array.type):
         return _within(array.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
     return _within(array.view(pa.int64()), _FIRST, _LAST)
 
 
 def to_python(array: pa.Array) -> list[Any]:
-    """Return the values as `to_pylist` does, but ISO 8601 text for dates and timestamps that Python cannot hold."""
+    """Convert like `to_pylist`, but to ISO 8601 text for dates and timestamps out of Python's range."""
     try:
         return list(array.to_pylist())
     except (OverflowError, ValueError):
@@ -72,7 +72,7 @@ def _value(scalar: pa.Scalar) -> Any:
             return date_texts(one.cast(pa.date32()))[0].as_py()
         try:
             text = timestamp_texts(one)[0].as_py().replace(" ", "T").removesuffix(".000000")
-        except pa.ArrowInvalid:  # seconds, say, that are too many microseconds
+        except pa.ArrowInvalid:  # e.g. seconds that overflow as microseconds
             return str(scalar.value)
         return text + ("Z" if type_.tz else "")
 
@@ -88,7 +88,7 @@ def _numpy(numbers: pa.Array) -> tuple[Values, Values]:
 
 
 def _signed(text: str) -> str:
-    """Return numpy's text with the year as ISO 8601 has it."""
+    """Rewrite the year of numpy's text to ISO 8601."""
     minus, text = text.startswith("-"), text.lstrip("-")
     year, _, rest = text.partition("-")
     return f"{'-' if minus else '+' if len(year) > 4 else ''}{year.zfill(4)}-{rest}"

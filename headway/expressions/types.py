@@ -1,4 +1,4 @@
-"""Spark 4's ANSI type rules: which types meet as which."""
+"""Spark 4's ANSI type rules: to which common type two types convert."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIGITS = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 
 
 def is_integer(type_: pa.DataType) -> bool:
-    """Whether a type is a whole number."""
+    """Whether a type is an integer type."""
     return type_ in INTEGERS
 
 
@@ -35,7 +35,7 @@ def is_decimal(type_: pa.DataType) -> bool:
 
 
 def is_numeric(type_: pa.DataType) -> bool:
-    """Whether a type is a number."""
+    """Whether a type is an integer, floating-point or decimal type."""
     return type_ in INTEGERS or type_ in FLOATS or is_decimal(type_)
 
 
@@ -55,13 +55,13 @@ def is_nested(type_: pa.DataType) -> bool:
 
 
 def limits(type_: pa.DataType) -> tuple[int, int]:
-    """Return the least and the greatest value of a whole number's type."""
+    """Return the lowest and the highest value of an integer type."""
     info = np.iinfo(type_.to_pandas_dtype())
     return int(info.min), int(info.max)
 
 
 def common(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
-    """Return the type in which values of two types meet (comparison, CASE, COALESCE), or None."""
+    """Return the common type of two types (comparison, CASE, COALESCE), or None."""
     if one == two or two == VOID:
         return one
     if one == VOID:
@@ -82,7 +82,7 @@ def common(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
 
 
 def common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
-    """Return the type in which two numbers meet; whole numbers with floats give doubles."""
+    """Return the common type of two numeric types; an integer and a float give double."""
     if one == two:
         return one
     if is_float(one) or is_float(two):
@@ -93,7 +93,7 @@ def common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
 
 
 def common_of(types: list[pa.DataType], what: str) -> pa.DataType:
-    """Return the type in which values of several types meet, or raise."""
+    """Return the common type of several types, or raise an ExpressionError."""
     result = VOID
     for type_ in types:
         met = common(result, type_)
@@ -104,12 +104,12 @@ def common_of(types: list[pa.DataType], what: str) -> pa.DataType:
 
 
 def as_decimal(type_: pa.DataType) -> pa.DataType:
-    """Return the decimal type that holds a whole number's type."""
+    """Return the decimal type that holds an integer type; decimals are returned as they are."""
     return type_ if is_decimal(type_) else pa.decimal128(_DIGITS[type_], 0)
 
 
 def meet_exactly(one: pa.DataType, two: pa.DataType) -> bool:
-    """Whether a decimal type holds all values of both, so that no digit is lost before comparing."""
+    """Whether some decimal type holds all values of both, so that comparing loses no digits."""
     return _holding_both(as_decimal(one), as_decimal(two))[0] <= MAX_PRECISION
 
 
@@ -119,14 +119,14 @@ def _holding_both(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
 
 
 def bounded(precision: int, scale: int) -> pa.DataType:
-    """Return a decimal type; past 38 digits the scale gives way down to 6, as in Spark."""
+    """Return a decimal type; beyond 38 digits the scale is reduced, down to 6, as in Spark."""
     if precision <= MAX_PRECISION:
         return pa.decimal128(precision, scale)
     return pa.decimal128(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))
 
 
 def exact_digits(operator: str, left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
-    """Return the precision and the scale of decimal arithmetic from which nothing is cut; `bounded` cuts."""
+    """Return the precision and scale of an exact decimal result; see `bounded` for the limit."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     if operator in ("+", "-"):
         precision, scale = _holding_both(left, right)

@@ -1,7 +1,7 @@
-"""Users' Python functions: declared, called per tuple or train, and what they return, checked.
+"""Users' Python functions: declaration, calls per tuple or train, and validation of results.
 
-Arrow cuts without a word in some places: Python floats to whole numbers, datetimes to dates, doubles to an infinite
-float. A whole 2.0 is taken for a whole number, and rounding to the nearest float is not a loss; all else is refused.
+Arrow silently truncates in places: Python floats to integers, datetimes to dates, large doubles to an infinite float.
+Here a 2.0 is accepted as an integer, and rounding to the nearest float is not a loss; everything else is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from headway.network.schema import type_name
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """A Python function of one tuple, or of Arrow arrays if vectorised."""
+    """A Python function of the values of one tuple or, if vectorised, of Arrow arrays."""
 
     name: str
     arguments: tuple[pa.DataType, ...]
@@ -52,8 +52,8 @@ class ScalarFunction:
 class UserAggregate:
     """A Python aggregate: ``init() -> state``, ``incr(state, *args) -> state``, ``final(state) -> value``.
 
-    If vectorised, `function` takes one Arrow array per argument with all tuples of a window in order and
-    returns the value, and the three others are None.
+    If vectorised, `function` takes one Arrow array per argument, with all tuples of a window in order, and
+    returns the value; the other three are None.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Functions:
     aggregates: Mapping[str, UserAggregate] = field(default_factory=lambda: MappingProxyType({}))
 
     def with_function(self, function: ScalarFunction | UserAggregate) -> Functions:
-        """Return a registry that also has this function; a later one of the same name replaces it."""
+        """Return a registry with this function added; it replaces one of the same name."""
         key = function.name.lower()
         scalars = {name: known for name, known in self.scalars.items() if name != key}
         aggregates = {name: known for name, known in self.aggregates.items() if name != key}
@@ -94,20 +94,20 @@ BUILTIN = Functions()
 
 
 _FLOAT_LIMIT = (2 - 2**-24) * 2.0**127
-"""From here on a double is infinite as a float."""
+"""Doubles of at least this magnitude overflow to an infinite float."""
 _MOST_SHOWN = 100
 _EXACT: dict[pa.DataType, frozenset[type]] = {
     **dict.fromkeys(INTEGERS, frozenset({int, type(None)})),
     **dict.fromkeys(TIMESTAMPS, frozenset({dt.datetime, type(None)})),
     DATE: frozenset({dt.date, type(None)}),
 }
-"""The Python types that Arrow takes as they are, so that their values need no look."""
+"""Python types that Arrow converts exactly, so that their values need no check."""
 
 
 def returned(name: str, result: Any, type_: pa.DataType) -> pa.Array:
-    """Return the values that a function returned (a list, a numpy or Arrow array) as an Arrow array of a type.
+    """Convert a function's result (a list, a numpy or Arrow array) to an Arrow array of the declared type.
 
-    Raises an EvaluationError, which names the function and the value, for what the type does not hold.
+    Raises an EvaluationError that names the function and the value if a value does not fit.
     """
     if isinstance(result, np.ndarray) and result.dtype == np.object_ and result.ndim == 1:
         result = result.tolist()
@@ -135,7 +135,7 @@ def _said(value: object) -> str:
 
 
 def _cut(values: Iterable[Any], type_: pa.DataType) -> str | None:
-    """Return the message for the first Python value that Arrow would truncate, or None."""
+    """Return a message for the first Python value that Arrow would truncate, or None."""
     exact = _EXACT.get(type_)
     nested = pa.types.is_nested(type_)
     if not nested and type_ != FLOAT and (exact is None or exact.issuperset(map(type, values))):
@@ -156,7 +156,7 @@ def _first(found: Iterable[str | None]) -> str | None:
 
 
 def _cut_parts(value: Any, type_: pa.DataType) -> str | None:
-    """Look at a struct, which is a mapping or a tuple of its parts."""
+    """Check a struct, given as a mapping or a tuple of its parts."""
     names = [field.name for field in type_]
     if isinstance(value, Mapping):
         strange = [part for part in value if part not in names]
@@ -172,19 +172,19 @@ def _too_large(value: Any) -> bool:
 
 
 def _whole(value: Any, type_: pa.DataType) -> bool:
-    """Whether nothing is cut off a value that Arrow takes for a whole number, a date or a timestamp."""
+    """Whether Arrow converts a value to an integer, a date or a timestamp without truncation."""
     if isinstance(value, dt.datetime):
         return not getattr(value, "nanosecond", 0) and (type_ != DATE or value.time() == dt.time())
     if isinstance(value, int | dt.date | np.datetime64):
         return True
     try:
         return bool(value == int(value))
-    except TypeError:  # pandas' NA, which Arrow takes for NULL
+    except TypeError:  # pandas' NA, which Arrow converts to NULL
         return True
 
 
 def _lost(given: pa.Array, made: pa.Array) -> str | None:
-    """Return the message for the first value that Arrow's cast changed, or None; Arrow refuses most of them itself."""
+    """Return a message for the first value that a cast changed, or None; Arrow itself rejects most of them."""
     type_ = made.type
     if given.type == type_ or given.type == STRING or type_ == STRING:
         return None
@@ -204,14 +204,14 @@ def _lost(given: pa.Array, made: pa.Array) -> str | None:
 
 
 def coerce_arguments(function: ScalarFunction | UserAggregate, arguments: Sequence[Node]) -> list[Node]:
-    """Return the arguments as the declared types, or raise; numbers widen, nothing narrows."""
+    """Cast arguments to the declared types, or raise; numbers may widen, never narrow."""
     expected = function.arguments
     call = f"{function.name}({choices(type_name(type_) for type_ in expected) if expected else ''})"
     if len(arguments) != len(expected):
         raise ExpressionError(f"{call} takes {len(expected)} arguments, not {len(arguments)}")
     coerced = []
     for position, (argument, type_) in enumerate(zip(arguments, expected, strict=True), 1):
-        # a literal such as 1.5 is a decimal and may become a double, but no value is cut without a cast
+        # a literal such as 1.5 is a decimal and may become a double, but nothing is truncated without an explicit cast
         if argument.type not in (type_, VOID) and common(argument.type, type_) != type_:
             names = f"{type_name(type_)}, not {type_name(argument.type)}"
             raise ExpressionError(f"argument {position} of {call} must be {names}; use cast")
@@ -220,14 +220,14 @@ def coerce_arguments(function: ScalarFunction | UserAggregate, arguments: Sequen
 
 
 def blame(name: str, error: BaseException) -> EvaluationError:
-    """Return what a function's call fails with when it raised; what a signal raises meanwhile is not its own."""
+    """Turn an exception from a user's function into an EvaluationError; re-raise one that a signal handler caused."""
     if isinstance(error, SystemExit) and type(error) is not SystemExit:
         raise error
     return EvaluationError(f"{name} raised {type(error).__name__}: {first_line(error)}")
 
 
 def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
-    """Return the node of a call of a user's function; never folded, since it may do anything."""
+    """Return the node of a call of a user's function; never folded, because it may have side effects."""
     coerced = coerce_arguments(function, arguments)
     slots = frozenset[int]().union(*(argument.slots for argument in coerced))
     steps = [(argument.run, argument.type) for argument in coerced]
@@ -236,18 +236,18 @@ def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
     def per_tuple(columns: Columns, count: int) -> Column:
         try:
             lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
-        except (OverflowError, ValueError) as error:  # a time that Python cannot hold
+        except (OverflowError, ValueError) as error:  # a date or time out of Python's range
             raise EvaluationError(f"{name}: {first_line(error)}") from None
         rows = list(zip(*lists, strict=True)) if lists else [()] * count
         strict = function.null_on_null
         try:
             results = [None if strict and None in row else body(*row) for row in rows]
-        except (Exception, SystemExit) as error:  # whatever a user's function raises concerns the tuple
+        except (Exception, SystemExit) as error:  # whatever a user's function raises only affects the tuple
             raise blame(name, error) from None
         return from_arrow(returned(name, results, type_))
 
     def over_arrays(columns: Columns, count: int) -> Column:
-        if not count:  # no tuple could answer for what it raises
+        if not count:  # an exception would have no tuple to be attributed to
             return from_arrow(pa.array([], type_))
         arrays = [to_arrow(step(columns, count), t) for step, t in steps]
         try:

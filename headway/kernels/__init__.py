@@ -1,1 +1,1 @@
-"""Headway's kernels."""
+"""Kernels: the executable form of boxes."""

@@ -48,7 +48,7 @@ class Accumulator(ABC):
     fields: Mapping[str, tuple[Any, Any]]
     """Name to (dtype, value of an empty group); a dtype may be a pair (dtype, width) for rows of numbers."""
     merges: Mapping[str, np.ufunc] = MappingProxyType({})
-    """How the numbers of neighbouring groups make one, where that is not their sum."""
+    """How the numbers of neighbouring groups are merged, where that is not their sum."""
 
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Add tuples, in arrival order, to their groups; `ids` are positions in the arrays.
@@ -61,11 +61,11 @@ class Accumulator(ABC):
         _count(arrays, ids, counts)
 
     def _update(self, arrays: Arrays, ids: Int64s, values: Values) -> None:
-        """Add values that are not NULL to all but their number."""
+        """Add values that are not NULL to all arrays but `n`."""
         raise NotImplementedError
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Return the numbers of ranges of neighbouring groups, for windows made of panes."""
+        """Merge ranges of neighbouring groups, for windows made of panes."""
         return {name: reduce_ranges(self.merges.get(name, np.add), arrays[name], starts, stops) for name in self.fields}
 
     @abstractmethod
@@ -81,7 +81,7 @@ def reduce_ranges(ufunc: np.ufunc, values: Values, starts: Int64s, stops: Int64s
 
 
 def nullable(values: Values, some: Mask) -> Column:
-    """Return values that are NULL but for some."""
+    """Return values that are NULL except where `some` is true."""
     return Column(values, None if some.all() else some)
 
 
@@ -95,7 +95,7 @@ def _present(ids: Int64s, column: Column) -> tuple[Int64s, Values]:
 
 
 def _count(arrays: Arrays, ids: Int64s, counts: Int64s | None) -> None:
-    """Add the number of ids per group; `counts` holds if no id was left out since it was made."""
+    """Add the number of ids per group; `counts` is used if no id has been left out since it was made."""
     if counts is None or len(ids) != int(counts.sum()):
         counts = np.bincount(ids, minlength=len(arrays["n"]))
     arrays["n"] += counts
@@ -138,7 +138,7 @@ class _Sum(Accumulator):
 
 
 class IntegerSum(Accumulator):
-    """sum of integers: exact; a sum beyond bigint is an overflow, seen by its floating-point shadow."""
+    """sum of integers: exact; a sum beyond bigint is an overflow, detected by a floating-point sum beside it."""
 
     fields = MappingProxyType({"n": (np.int64, 0), "s": (np.int64, 0), "f": (np.float64, 0.0)})
 
@@ -152,7 +152,7 @@ class IntegerSum(Accumulator):
         return nullable(arrays["s"], arrays["n"] > 0)
 
     def overflowed(self, arrays: Arrays) -> Mask:
-        """Return the groups whose sum does not fit: within rounding of the bound, or wrapped around."""
+        """Return the groups whose sum has wrapped around: it is far from the floating-point sum."""
         shadow, exact = arrays["f"], arrays["s"].astype(np.float64)
         wrapped: Mask = np.abs(shadow - exact) > 1e18
         return wrapped
@@ -184,7 +184,7 @@ class _Extreme(Accumulator):
 
 
 class _Variance(Accumulator):
-    """stddev and variance: sums of differences from the group's first value, which do not cancel out.
+    """stddev and variance: sums of differences from the group's first value, to avoid cancellation.
 
     Divided by n-1 for a sample, by n for a population; the root of it is the standard deviation.
     """
@@ -225,11 +225,10 @@ class _Variance(Accumulator):
         n = arrays["n"]
         some = n > (1 if self._sample else 0)
         s1, s2, count = arrays["s1"], arrays["s2"], np.maximum(n, 1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = s1**2 / count
-            square = np.where(np.isinf(square), s1 * (s1 / count), square)
-            squares = np.maximum(s2 - square, 0.0)
-        squares = np.where(np.isfinite(s1) & ~np.isfinite(s2), np.inf, squares)  # squares alone were too large
+        square = s1**2 / count
+        square = np.where(np.isinf(square), s1 * (s1 / count), square)
+        squares = np.maximum(s2 - square, 0.0)
+        squares = np.where(np.isfinite(s1) & ~np.isfinite(s2), np.inf, squares)  # only the squares overflowed
         values = squares / np.maximum(n - 1 if self._sample else n, 1)
         return nullable(np.sqrt(values) if self._root else values, some)
 
@@ -275,7 +274,7 @@ class HyperLogLog(Accumulator):
     merges = MappingProxyType({"registers": np.maximum})
 
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Note values, by group; NULLs do not count."""
+        """Add values to their groups' sketches; NULLs do not count."""
         assert column is not None
         valid = column.is_valid()
         hashes = hash_values(column)[valid]

@@ -1,10 +1,9 @@
 """Aggregate over windows of the order field or of the tuple number; data-driven windows are in sessions.py.
 
-A train is taken in as a whole: which tuples are in order (order.py), which windows they belong to (grid.py),
-and the accumulators of all open windows at once (windows.py). Then every window that the partition's frontier
-has passed is emitted with the arrival number of the tuple that moved the frontier there. An in-order tuple
-never belongs to a window that is closed, so taking in first and closing afterwards gives what tuple at a
-time gives.
+A train is processed as a whole: first which tuples are in order (order.py) and which windows they belong to (grid.py),
+then the accumulators of all open windows at once (windows.py). Then every window that the partition's frontier has
+passed is emitted with the arrival number of the tuple that moved the frontier there. An in-order tuple never belongs to
+a closed window, so adding all tuples first and closing windows afterwards gives the same results as tuple by tuple.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _BY_PARTITION = ("closed", "origin", "has_origin")
 
 @dataclass(slots=True)
 class AggregateState:
-    """What an Aggregate remembers: partitions and frontiers, and what its open windows hold."""
+    """The state of an Aggregate: partitions and frontiers, and the contents of its open windows."""
 
     order: OrderState
     store: Store
@@ -50,7 +49,7 @@ class AggregateState:
     def grow(self) -> None:
         """Make room for new partitions."""
         count = self.order.partitions.count
-        if count > len(self.closed):  # asked once a call: a train of one tuple must not pay for three arrays
+        if count > len(self.closed):  # checked once per call: a train of one tuple must not pay for three arrays
             self.closed, self.origin = grown(self.closed, count, self.before), grown(self.origin, count, 0)
             self.has_origin = grown(self.has_origin, count, False)
 
@@ -82,10 +81,10 @@ class AggregateKernel(WindowKernel):
             and not self._select.holds
         )
         if self._grid.size > self._grid.advance:
-            # So many windows may close with a tuple, and where they share no panes so many copies are made of it.
+            # One tuple may close this many windows, and is copied as often where they share no panes.
             self._step = max(1, ROWS // math.ceil(size / advance))
-        # Where no expression can fail no dead letter shows the other columns. Estimates of plain fields cannot fail
-        # either, so what is read is what the exact aggregate reads.
+        # If no expression can fail, no dead letter shows the other columns. Estimates of plain fields cannot fail
+        # either, so they read what the exact aggregate reads.
         calls = spec.results(schemas[0], functions).calls
         fields = [one.field for call in calls for one in (*call.arguments, call.where) if one is not None]
         if None not in fields:
@@ -93,7 +92,7 @@ class AggregateKernel(WindowKernel):
             self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
 
     def initial(self) -> AggregateState:
-        """Return a state with nothing open."""
+        """Return a state without open windows."""
         none = np.zeros(0, np.int64)
         dtype = self._order.dtype
         return AggregateState(
@@ -127,7 +126,7 @@ class AggregateKernel(WindowKernel):
                 state.grow()
                 arguments, masks = self._select.arguments(computed)
                 state.store.add(shared, train.stamps, arguments, masks, now)
-                # A tuple closes all windows before its own, and the first of a window's tuples does it.
+                # The first tuple of a window closes all windows before it.
                 self._close(state, (shared.partition, shared.cell - 1, shared.first), train.numbers, emitted)
                 return
         train, computed = self._within_bounds(train, computed, emitted)
@@ -149,7 +148,7 @@ class AggregateKernel(WindowKernel):
         pane = None
         if entries is not None:
             codes_in, pane, values_in, stamps_in, computed_in = entries
-            # A tuple that is in several windows brings their numbers one after the other.
+            # Window numbers do not ascend where a tuple is in several windows.
             once = self._grid.panes or self._grid.tumbling
             groups = group(codes_in, pane, state.order.partitions.count, in_sequence and once)
             arguments, masks = self._select.arguments(computed_in)
@@ -157,7 +156,7 @@ class AggregateKernel(WindowKernel):
             if self._select.holds:
                 state.held.add(codes_in, pane, values_in, self._select.held_columns(computed_in))
         if entries is not None and frontiers is values and self._grid.tumbling and len(pane) == len(codes):  # type: ignore[arg-type]
-            # Slack 0: a tuple closes all windows before its own, and the first of a window's tuples does it.
+            # Slack 0: the first tuple of a window closes all windows before it.
             closers = (groups.partition, groups.cell - 1, groups.first)
         else:
             cells = self._grid.closed(frontiers)
@@ -166,7 +165,7 @@ class AggregateKernel(WindowKernel):
         self._close(state, closers, numbers, emitted)
 
     def _within_bounds(self, train: Train, computed: list[Column], emitted: Emitted) -> tuple[Train, list[Column]]:
-        """Set apart tuples whose order value is too far out for window numbers, which are 64-bit integers."""
+        """Make dead letters of tuples whose order value is too far out for 64-bit window numbers."""
         if self._order.numbered:
             return train, computed
         column = train.columns[self._order.on]
@@ -178,7 +177,7 @@ class AggregateKernel(WindowKernel):
             return train, computed
         outside = ((column.values < least) | (column.values > greatest)) & column.is_valid()
         bad = [(int(at), "the order value is too far out for windows of this size") for at in np.flatnonzero(outside)]
-        # Only what the box reads, on every engine: the other fields may not have been sent here.
+        # Show only what the box reads, on every engine: the other fields may not have been sent here.
         shown = range(len(self._schema)) if self.reads is None else sorted(self.reads)
         fields = Schema(tuple(self._schema.fields[place] for place in shown))
         emitted.dead += dead_letters(
@@ -211,7 +210,7 @@ class AggregateKernel(WindowKernel):
         emitted: Emitted,
         ascending: bool,
     ) -> tuple[Int64s, Int64s, Values, Int64s, list[Column]] | None:
-        """Return an entry for each tuple and window (or pane) that it belongs to; None where there is no entry."""
+        """Return an entry for each tuple and window (or pane) that it belongs to; None if there is no entry."""
         grid = self._grid
         if grid.panes:
             return codes, grid.pane_of(values), values, stamps, computed
@@ -233,7 +232,7 @@ class AggregateKernel(WindowKernel):
             late = np.isin(mine, gone)
             if late.any():
                 at = np.flatnonzero(~late)
-                # A tuple is ignored when no window is left that takes it.
+                # A tuple is ignored if none of its windows is left.
                 gone_rows = late.nonzero()[0] if owners is None else np.setdiff1d(owners[late], owners[at])
                 emitted.ignored += len(gone_rows)
                 if len(at) == 0:
@@ -272,7 +271,7 @@ class AggregateKernel(WindowKernel):
     def _open_windows(self, state: AggregateState, before: Int64s, upto: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         """Return the windows that hold a tuple: after `before` (by partition), no further than `upto` (by pane).
 
-        They are sorted by (partition, window), and come with the place of a pane that they contain.
+        They are sorted by (partition, window), and each comes with the index of a pane that it contains.
         """
         store = state.store
         if not self._grid.panes:
@@ -294,7 +293,7 @@ class AggregateKernel(WindowKernel):
     def _emit(
         self, state: AggregateState, partition: Int64s, window: Int64s, at: Int64s, numbers: Int64s, emitted: Emitted
     ) -> None:
-        """Emit windows; `at` says for each where a pane of it is in the store."""
+        """Emit windows; `at` is for each the index of one of its panes in the store."""
         store, grid = state.store, self._grid
         first, after = grid.panes_of_window(window)
         every, weights = [slice(None)], np.ones(len(window), np.int64)
@@ -326,7 +325,7 @@ class AggregateKernel(WindowKernel):
             self._emission.add(emitted, start, by, arrays, rows, held, stamps, numbers[some])
 
     def _forget(self, state: AggregateState) -> None:
-        """Drop the panes whose windows are all closed, and what is no longer needed with them."""
+        """Drop the panes whose windows are all closed, with their tuples and expired windows."""
 
         def wanted(partition: Int64s, pane: Int64s) -> Mask:
             result: Mask = self._grid.windows_of_pane(pane)[1] > state.closed[partition]
@@ -341,7 +340,7 @@ class AggregateKernel(WindowKernel):
             state.expired = partition[waiting], window[waiting]
 
     def _expire(self, state: AggregateState, tick: Tick, emitted: Emitted) -> None:
-        """Emit the windows that were opened too long ago."""
+        """Emit the windows that have timed out."""
         assert self._timeout is not None
         due = state.store.opened <= tick.moment - self._timeout
         at = np.flatnonzero(due)
@@ -370,7 +369,7 @@ class AggregateKernel(WindowKernel):
         return start + state.origin[partition] if self._align else start
 
     def _finish(self, state: AggregateState, number: int, now: int, emitted: Emitted) -> Iterator[Emitted]:
-        # An unfinished window of a number of tuples is dropped.
+        # Unfinished windows by tuple number are dropped.
         if len(state.store) and not self._order.numbered:
             partition, window, at = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
             order = np.lexsort((partition, self._starts(state, partition, window)))

@@ -1,8 +1,8 @@
 """BSort: a bounded sort with a buffer of slack + 1 tuples per partition.
 
-After each arrival the buffer holds the slack largest tuples seen, so what leaves at an arrival is what
-`slack` passes of a bubble sort hand on there (order.py); where the slack is large, what a heap of that size gives up.
-NULL is smaller than every value; of equals the earliest arrived is the smallest.
+After each arrival the buffer holds the slack largest tuples seen, so the tuple that leaves at an arrival is the one
+that `slack` passes of a bubble sort pass on there (order.py), or, where the slack is large, the one that leaves a heap
+of that size. NULL is smaller than every value; among equals, the first to arrive is the smallest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BSortKernel(Kernel):
         super().__init__(spec, box, schemas, tables, functions)
         (self._schema,) = schemas
         self._on = None if spec.order.numbered else self._schema.index(spec.order.on)
-        # By the tuple's number everything is sorted already.
+        # By tuple number the input is sorted already, and the buffer only delays it.
         self._slack = spec.order.slack
         self._by = tuple(self._schema.index(name) for name in spec.order.by)
 
@@ -53,7 +53,7 @@ class BSortKernel(Kernel):
         return BSortState(partitions, Train.empty(self._schema), np.zeros(0, np.int64))
 
     def run(self, state: BSortState, trains: Sequence[Train], now: int) -> tuple[BSortState, Result]:
-        """Take in a train; a tuple leaves for each one that finds its partition's buffer full."""
+        """Process a train; one tuple leaves for each that finds its partition's buffer full."""
         (train,) = trains
         codes = state.partitions.codes([train.columns[at] for at in self._by], len(train))
         if self._slack == 0:
@@ -63,7 +63,7 @@ class BSortKernel(Kernel):
         codes = np.concatenate([state.codes, codes])
         leaving, cause, staying = self._pass(both, codes)
         numbers = both.numbers[cause]
-        # What was in the buffer cannot have caused anything in this call; its number is from an earlier one.
+        # Tuples from the buffer cannot be causes in this call: their arrival numbers are from earlier ones.
         assert len(cause) == 0 or int(cause.min()) >= held
         if train.end:
             rest = staying[np.argsort(_ranks(both, self._on)[staying])]
@@ -78,7 +78,7 @@ class BSortKernel(Kernel):
         return state, Result((output,))
 
     def _pass(self, both: Train, codes: Int64s) -> tuple[Indices, Indices, Indices]:
-        """Return which tuples leave, at which arrival each, and which stay, in the order of arrival."""
+        """Return the tuples that leave, the arrival at which each does, and the tuples that stay, in arrival order."""
         count = len(codes)
         if count == 0:
             none = np.zeros(0, np.intp)
@@ -113,7 +113,7 @@ class BSortKernel(Kernel):
         return back[leaving_rank][by_arrival], cause[by_arrival], staying
 
     def _by_heaps(self, codes: Int64s, ranks: Int64s) -> tuple[Int64s, Indices, Int64s]:
-        """Return the ranks of the tuples that leave, at which arrival each, and the ranks of those that stay."""
+        """Return the ranks of the tuples that leave, the arrival at which each does, and the ranks of the others."""
         buffers: dict[int, list[int]] = {}
         leaving: list[int] = []
         cause: list[int] = []

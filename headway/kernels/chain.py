@@ -3,7 +3,7 @@
 A filter does not copy: it narrows a mask over the tuples, and the columns that are still needed are taken
 once, at the end, before a map, or when less than half of the tuples are left. A predicate may thus be
 evaluated on tuples that an earlier one dropped. If an expression fails on any tuple, the train goes through
-the chain again box by box, so that only tuples which reach a box fail in it, and become its dead letters.
+the chain again box by box, so that only tuples that reach a box can fail in it and become its dead letters.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from headway.network.schema import Schema
 from headway.trains import Train, merge, take_numbers
 
 _FIRST = 64
-"""So many tuples are processed at first where nobody knows how long the texts are that they make."""
+"""Tuples that are processed at first, while the length of the texts they produce is unknown."""
 _LONG = 256
-"""From this many tuples on, columns that may not be read are not taken."""
+"""From this many tuples on, columns are taken only when they are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One box of a chain: a predicate, or the fields that a map makes; `schema` is its input's."""
+    """One box of a chain: a predicate, or the fields that a map makes; `schema` is that of its input."""
 
     box: str
     schema: Schema
@@ -44,23 +44,20 @@ class ChainKernel(Kernel):
 
     links: tuple[Link, ...]
     wanted: frozenset[int] | None = None
-    """The columns that whoever gets the output will read; None: all. The others are left out. Only after a filter."""
+    """The columns of the output that its consumer reads; None: all. Others are left out. Only after a filter."""
     _needed: list[frozenset[int]] = field(init=False, repr=False)
     _made: list[list[Run]] = field(init=False, repr=False)
-    _warns: bool = field(init=False, repr=False)
     _most: int = field(default=0, init=False, repr=False)
     _few: int | None = field(init=False, repr=False)
-    """How many tuples are processed together where texts are made, which may be long; None: all, nothing can be."""
+    """How many tuples are processed together if links make texts, which may be long; None: all, as none do."""
 
     def __post_init__(self) -> None:
-        """Find out which columns are still needed before each link, and at the end."""
+        """Determine which columns are needed before each link, and at the end."""
         last = self.links[-1]
         needed = frozenset(range(len(last.schema) if last.predicate else len(last.fields)))
         if self.wanted is not None:
             needed &= self.wanted
-        # Numpy is kept quiet once for a call, not once for each expression.
-        self._made = [[expression.loud or expression.evaluate for expression in link.fields] for link in self.links]
-        self._warns = any(expression.loud is not None for link in self.links for expression in link.fields)
+        self._made = [[expression.evaluate for expression in link.fields] for link in self.links]
         made = [expression for link in self.links for expression in link.fields if expression.field is None]
         self._few = None if all(numpy_type(expression.type) is not None for expression in made) else _FIRST
         self._needed = [needed]
@@ -88,7 +85,7 @@ class ChainKernel(Kernel):
             return self._run_apart(train)
 
     def _run_texts(self, train: Train) -> Result:
-        """Run a train, and see how long the texts are that it makes."""
+        """Run a train, and adapt `_few` to the length of the texts that it makes."""
         self._most = 0
         result = self._run_whole(train)
         count = len(train)
@@ -110,10 +107,7 @@ class ChainKernel(Kernel):
     def _run_fused(self, train: Train) -> Result:
         if len(self.links) == 1:
             return self._run_one(self.links[0], train)
-        if not self._warns:
-            return self._run_links(train)
-        with np.errstate(all="ignore"):
-            return self._run_links(train)
+        return self._run_links(train)
 
     def _run_links(self, train: Train) -> Result:
         work = _Work(train)
@@ -171,7 +165,7 @@ class RouteKernel(Kernel):
         self._predicates = spec.predicates(schemas[0], functions)
 
     def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:
-        """Divide a train; a predicate sees only the tuples that no earlier one took."""
+        """Divide a train; a predicate sees only the tuples for which no earlier one was true."""
         (rest,) = trains
         outputs: list[Train] = []
         dead: list[DeadLetter] = []

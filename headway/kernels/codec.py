@@ -40,14 +40,14 @@ def pack(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
 
 
 class _Named(dict[str, Any]):
-    """What a saved state holds; asking for what it does not hold means that it is another box's."""
+    """The values of a saved state by name; a missing name means that it is another box's state."""
 
     def __missing__(self, name: str) -> Any:
         raise RunError(f"a box's saved state has no '{name}': it is the state of another box")
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read what `pack` wrote; a RunError for anything else."""
+    """Read what `pack` wrote; raises a RunError for anything else."""
     try:
         return _unpack(data)
     except (struct.error, ValueError, TypeError, KeyError, OSError, pa.ArrowException) as error:

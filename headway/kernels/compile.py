@@ -1,4 +1,4 @@
-"""From specifications to kernels."""
+"""Compilation of specifications to kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headway.kernels.universal import UniversalKernel
 from headway.network.schema import Schema
 
 GROUP = "headway.kernels"
-"""The entry points by which installed packages give their operators' kernels: functions as those in the table are."""
+"""The entry points of installed packages for their operators' kernels: functions like those in `_KERNELS`."""
 
 
 def _map(spec: Map, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
@@ -57,6 +57,6 @@ def compile_kernel(
 
 
 def compile_link(spec: Operator, box: str, schema: Schema, functions: Functions | None) -> Link:
-    """Return a fusable box, of which only the first output is wanted, as a link of a chain."""
+    """Return a fusable box, of which only the first port is read, as a link of a chain."""
     predicates, results = spec.projection(schema, functions)
     return Link(box, schema, predicates[0] if predicates else None, tuple(one for _, one in results or ()))

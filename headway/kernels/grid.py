@@ -1,4 +1,4 @@
-"""The arithmetic of windows, and distances of order values that do not wrap around.
+"""The arithmetic of windows, and distances of order values without wrapping around.
 
 Window j is ``[j * advance, j * advance + size)``. A value belongs to the windows ``closed(value) + 1`` to
 ``index(value)``, and a frontier has closed all windows up to ``closed(frontier)``; this holds for tumbling, sliding
@@ -16,11 +16,11 @@ import numpy.typing as npt
 from headway.columns import Int64s, Mask, Values
 
 NEVER = -(1 << 63) + 2
-"""The number of the last closed window where none is: below every window's number, with room for one step."""
+"""The last closed window where none is closed: below every window's number, with room for one step."""
 
 _FARTHEST = 1 << 61
-"""Order values reach so far at most: twice that (from one end to the other, for `align: first`) and a size more are
-still whole numbers of 64 bits, and no window's number comes near NEVER."""
+"""The largest magnitude of order values: twice that (from one end to the other, for `align: first`) plus a size
+still fits into 64 bits, and no window's number comes near NEVER."""
 _FARTHEST_FLOAT = 1e300
 """The same for doubles: sums and products of a few of them are finite."""
 
@@ -28,8 +28,8 @@ _FARTHEST_FLOAT = 1e300
 class Grid:
     """Windows of a size at every multiple of advance, over int64 or float64 values.
 
-    `panes` says that windows are made of panes: pieces of the greatest common divisor of size and advance,
-    shared by all windows that overlap. Otherwise a tuple is given to each of its windows.
+    `panes` says that windows are made of panes: pieces as long as the greatest common divisor of size and advance,
+    shared by all windows that overlap. Otherwise a tuple is added to each of its windows.
     """
 
     __slots__ = ("advance", "integral", "pane", "panes", "size")
@@ -44,7 +44,7 @@ class Grid:
         self.pane = math.gcd(self.size, self.advance) if self.panes else self.advance
 
     def bounds(self) -> tuple[Any, Any]:
-        """Return the least and the greatest value that the grid can tell apart from its neighbours' windows."""
+        """Return the least and the greatest value whose window the grid can tell from its neighbours."""
         if self.integral:
             return -_FARTHEST, _FARTHEST
         # Neighbouring multiples of advance are different doubles up to here.
@@ -61,7 +61,7 @@ class Grid:
         return self._floor(values, 0)
 
     def index_ascending(self, values: Values) -> Int64s:
-        """Return the same as `index` for ascending values: where windows change is found by binary search."""
+        """Return the same as `index` for ascending values, finding the edges of windows by binary search."""
         ends = self.index(values[[0, -1]])
         low, high = int(ends[0]), int(ends[1])
         if 1024 * (high - low) >= len(values):
@@ -120,12 +120,11 @@ class Grid:
 
 
 def band(values: Values, size: Any) -> tuple[Values, Values]:
-    """Return values minus and plus the size, without wrapping around; for floats a little wider, to be exact later."""
+    """Return values minus and plus the size, without wrapping around; for floats a little wider (see `near`)."""
     if values.dtype.kind == "f":
-        # A distance is rounded by half a unit in its last place, which a small value may vanish in altogether.
-        with np.errstate(over="ignore"):
-            wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
-            return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
+        # A distance is rounded by half a unit in its last place, in which a small value may vanish altogether.
+        wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
+        return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
     info = np.iinfo(np.int64)
     low = np.where(values < info.min + size, info.min, values - size)
     high = np.where(values > info.max - size, info.max, values + size)
@@ -133,14 +132,13 @@ def band(values: Values, size: Any) -> tuple[Values, Values]:
 
 
 def near(one: Values, other: Values, size: Any) -> Mask:
-    """Return which pairs of floats are within the size; infinities are near nothing."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        close: Mask = np.abs(one - other) <= size
+    """Return which pairs of floats are at most the size apart; infinities never are."""
+    close: Mask = np.abs(one - other) <= size
     return close
 
 
 def far(one: Values, other: Values, size: Any) -> Mask:
-    """Return which of the others are at least the size above the first, without wrapping around."""
+    """Return where `other` is at least the size above `one`, without wrapping around."""
     beyond: Mask = other >= reach(one, size)
     if one.dtype.kind != "f":
         beyond &= one <= np.iinfo(np.int64).max - size
@@ -150,15 +148,14 @@ def far(one: Values, other: Values, size: Any) -> Mask:
 def reach(values: Values, size: Any) -> Values:
     """Return values plus the size, without wrapping around."""
     if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            end: Values = values + size
+        end: Values = values + size
         return end
     top = np.iinfo(np.int64).max
     return np.where(values > top - size, top, values + size)
 
 
 def horizon(values: Values, size: Any) -> Values:
-    """Return up to where something may be `near` the values: plus the size, or further where rounding swallows more."""
+    """Return the largest value that may be `near` each: plus the size, or further where rounding swallows more."""
     end = reach(values, size)
     if values.dtype.kind != "f":
         return end

@@ -1,9 +1,9 @@
 """Grouping of tuples by (partition, cell), where a cell is a window, a pane or a step of the frontier.
 
 The usual train ascends in the order field, so nothing in it is out of order. Then a tuple's group is a sum of its key
-and its window, which does not depend on the box: the first box that reads a train computes it, and the train
-remembers it for the others, also for those that see only the tuples which a filter chose. What is left for
-each box is to count, and to look up the few groups there are.
+and its window, which does not depend on the box: the first box that reads a train computes it, and the train keeps it
+for the others, including those that see only the tuples that a filter chose. Each box then only has to count, and to
+look up the few groups.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from headway.kernels.order import OrderedInput, OrderState, last_places
 from headway.trains import Train, ascends
 
 _DENSE_FLOOR = 4096
+_FIRST: Int64s = np.zeros(1, np.int64)
+_FIRST.flags.writeable = False
+"""The index of the only tuple of a train, and of the only group."""
 _BACKWARDS: Int64s = np.arange(65_535, -1, -1, dtype=np.int64)
 
 
 class Groups(NamedTuple):
     """Tuples by group.
 
-    `ids` are the tuples' groups, as places in arrays of length `size`; `at` are the ids that occur, sorted by
+    `ids` are the tuples' groups, as indices into arrays of length `size`; `at` are the ids that occur, sorted by
     (partition, cell), with their `partition`, `cell` and the position of their `first` tuple. `counts`, if known, is
     the number of tuples by id.
     """
@@ -39,11 +42,13 @@ class Groups(NamedTuple):
 
 
 def group(partition: Int64s, cell: Int64s, partitions: int, ascending: bool = False) -> Groups:
-    """Group tuples; where few cells meet few partitions the ids are computed, otherwise found by sorting.
+    """Group tuples; the ids are computed if cells and partitions are few, otherwise found by sorting.
 
     `ascending` says that the cells ascend.
     """
     count = len(cell)
+    if count == 1:
+        return Groups(_FIRST, 1, _FIRST, partition, cell, _FIRST)
     low, high = (int(cell[0]), int(cell[-1])) if ascending else (int(cell.min()), int(cell.max()))
     span = high - low + 1
     if span * partitions <= max(2 * count, _DENSE_FLOOR):
@@ -120,18 +125,18 @@ class KeyIndex(NamedTuple):
         return cls(distinct, keys * (len(distinct) + 1) + ranks)
 
     def above(self, keys: Int64s, values: Values) -> Int64s:
-        """Return numbers that are larger than those of a key's tuples up to a value, and of no others of the key."""
+        """Return numbers above those of a key's tuples up to a value, but not above those of its other tuples."""
         return keys * (len(self.distinct) + 1) + self.distinct.searchsorted(values, "right")
 
     def within(self, keys: Int64s, values: Values, size: Any) -> tuple[Int64s, Int64s]:
-        """Return the ranges of tuples that have these keys and lie within the size of these values, floats about."""
+        """Return the ranges of tuples with these keys and within the size of these values, wider for floats."""
         low, high = band(values, size)
         lowest = keys * (len(self.distinct) + 1) + self.distinct.searchsorted(low)
         return self.numbers.searchsorted(lowest), self.numbers.searchsorted(self.above(keys, high))
 
 
 def close_pairs(starts: Int64s, stops: Int64s, values: Values, others: Values, size: Any) -> tuple[Int64s, Int64s]:
-    """Return the pairs of values and of those others in their ranges, by place, without floats beyond the size."""
+    """Return the pairs of values and others in their ranges, by index, without floats beyond the size."""
     owners, at = expand(starts, stops)
     if size is not None and values.dtype.kind == "f":
         close = near(values[owners], others[at], size)
@@ -140,7 +145,7 @@ def close_pairs(starts: Int64s, stops: Int64s, values: Values, others: Values, s
 
 
 SHORTEST = 256
-"""Shorter trains are grouped in the general way, which costs less than to prepare for sharing."""
+"""Shorter trains are grouped in the general way, which costs less than preparing for sharing."""
 
 _MOST_KEYS = 4096
 
@@ -159,9 +164,10 @@ class Grouping(NamedTuple):
 
 
 def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderState) -> Groups | None:
-    """Group a train's tuples, and note that its partitions have come so far.
+    """Group a train's tuples, and advance the frontiers of its partitions.
 
-    None if the train does not ascend, or has too many keys or windows for its length; then nothing was noted.
+    None if the train is short, does not ascend from the frontiers on, or has too many keys or windows for its length;
+    then nothing changes.
     """
     base, chosen = train.base or (train, None)
     if len(train) < SHORTEST:
@@ -231,13 +237,13 @@ def _compute(train: Train, order: OrderedInput, grid: Grid) -> Grouping | None:
 
 
 def _first_tuples(ids: Int64s, counts: Int64s, grouping: Grouping, chosen: Indices | None) -> Int64s:
-    """Return the first tuple of every group: looked for near the beginning of its window, then everywhere."""
+    """Return the first tuple of every group, searching near the beginning of its window, then everywhere."""
     first = np.full(len(counts), -1, np.int64)
     head = 12 * grouping.keys
     if 2 * head * grouping.span < len(ids):
         starts = grouping.edges if chosen is None else np.searchsorted(chosen, grouping.edges)
-        # A head that is longer than its window runs on into the next: writing goes backwards, so each group ends
-        # with the earliest tuple written.
+        # A head that is longer than its window runs into the next: writing goes backwards, so each group keeps the
+        # earliest tuple written.
         rows = np.minimum(starts[:, None] + np.arange(head), len(ids) - 1)[::-1, ::-1].ravel()
         first[ids[rows]] = rows
         if ((first >= 0) == (counts > 0)).all():
@@ -276,7 +282,7 @@ def _note_last(
     partition_of: Int64s,
     state: OrderState,
 ) -> None:
-    """Take the last value of every key as its partition's largest."""
+    """Record the last value of every key as its partition's largest."""
     present = partition_of >= 0
     rows = last_places(ids, grouping.keys, grouping.span, present)[present]
     last = values[rows if chosen is None else chosen[rows]]

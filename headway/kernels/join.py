@@ -1,9 +1,9 @@
 """Join: pairs of tuples of two streams within a distance, or of a stream and a static table.
 
-Each side keeps its tuples in runs sorted by (key, order value); runs of like size are merged, so there are
-few of them. An arriving train is sorted once and probes the other side's runs by binary search. A pair is
-emitted with the later of its two tuples; places in the merged arrival order make every pair come once and in
-the same order however the streams were cut.
+Each side keeps its tuples in runs sorted by (key, order value); runs of similar size are merged, so there are few of
+them. An arriving train is sorted once and probes the other side's runs by binary search. A pair is emitted with the
+later of its two tuples; by their places in the merged arrival order, every pair comes once and in the same order
+however the streams were cut.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from headway.network.schema import Schema
 from headway.trains import Aligned, Train, arrival_places, common_marks, join_trains
 
 _PAIRS = 1 << 20
-"""Pairs that are looked at together; more would only cost memory."""
+"""Candidate pairs that are processed together; more would only cost memory."""
 _LEAST = 1024
-"""So many are looked at together however wide they are."""
+"""The least number of pairs that are processed together, however wide they are."""
 
 
 @dataclass(slots=True)
@@ -46,17 +46,17 @@ class SortedRun(Aligned):
     _index: KeyIndex | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
-        return len(self.keys)  # quicker than the general way
+        return len(self.keys)  # faster than the inherited one
 
     def index(self) -> KeyIndex:
-        """Return the index of keys and order values; kept for next time."""
+        """Return the index of keys and order values; it is cached."""
         if self._index is None:
             self._index = KeyIndex.of(self.keys, self.values)
         return self._index
 
     @property
     def width(self) -> int:
-        """About the bytes of a tuple."""
+        """Approximate bytes per tuple."""
         return self.rows.nbytes // max(1, len(self))
 
     def sorted(self) -> SortedRun:
@@ -69,7 +69,7 @@ Held = tuple[tuple[SortedRun, ...], tuple[SortedRun, ...]]
 
 
 class Meeting(NamedTuple):
-    """Two runs that meet: for each tuple of the shorter one the range of the longer one that it may pair with."""
+    """Two runs to be paired: for each tuple of the shorter one, the range of the longer one that it may match."""
 
     probe: SortedRun
     table: SortedRun
@@ -82,12 +82,12 @@ class Meeting(NamedTuple):
 class Side:
     """One side of a join at run time: the tuples that it holds."""
 
-    order: OrderState | None  # None for a static table's side, and for the stream that meets one
+    order: OrderState | None  # None for a static table's side, and for the stream joined with it
     runs: list[SortedRun]
     pruned_at: int = 0  # tuples held after the last pruning
 
     def add(self, run: SortedRun) -> None:
-        """Keep tuples; runs of like size become one."""
+        """Add tuples; runs of similar size are merged."""
         self.runs.append(run)
         while len(self.runs) > 1 and 2 * len(self.runs[-1]) >= len(self.runs[-2]):
             self.runs[-2:] = [SortedRun.joined(self.runs[-2:]).sorted()]
@@ -162,7 +162,7 @@ class JoinKernel(Kernel):
         return rows, keys
 
     def initial(self) -> JoinState:
-        """Return a state without tuples; a static side has all of them at once."""
+        """Return a state without tuples, except those of a static table."""
         left, right = (Side(None if order is None else order.initial(), []) for order in self._orders)
         keys = Partitions([one.type for one in self._keys[0]])
         state = JoinState((left, right), keys, 0)
@@ -196,7 +196,7 @@ class JoinKernel(Kernel):
         return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), emitted)
 
     def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
-        """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
+        """Return the key of each tuple, -1 where a part of it is NULL, which equals nothing."""
         codes = keys.codes(columns, count)
         for column in columns:
             valid = column.is_valid()
@@ -219,7 +219,7 @@ class JoinKernel(Kernel):
         return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted()
 
     def _results_of(self, fresh: Both, held: Held, cause: Train, emitted: Emitted) -> Result:
-        """Return the results of a call; more than a piece of them when they are asked for."""
+        """Return the results of a call; all beyond one piece on demand."""
         width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
         most = max(_LEAST, min(_PAIRS, BYTES // (2 * width + 16)))
         meetings, pairs = self._meet(fresh, held)
@@ -229,9 +229,9 @@ class JoinKernel(Kernel):
         return emitted.result(self._output, cause, self._divide(fresh, held, most), self._ordered)
 
     def _divide(self, fresh: Both, held: Held, most: int) -> Iterator[Emitted]:
-        """Yield the results of new tuples piece by piece: the earlier ones' first, then those of the later ones.
+        """Yield the results of new tuples piece by piece: those of the earlier half, then those of the later half.
 
-        For the later ones the earlier ones are held.
+        For the later half, the earlier one counts as held.
         """
         count = len(fresh[0]) + len(fresh[1])
         meetings, pairs = self._meet(fresh, held)
@@ -249,7 +249,7 @@ class JoinKernel(Kernel):
         yield from self._divide(after, held, most)
 
     def _meet(self, fresh: Both, held: Held) -> tuple[list[Meeting], int]:
-        """Return the runs that new tuples meet, each other and what is held, and how many pairs to look at."""
+        """Return the runs to be paired, new with new and new with held ones, and the number of candidate pairs."""
         meetings, pairs = [], 0
         for left, right in (fresh, *[(run, fresh[1]) for run in held[0]], *[(fresh[0], run) for run in held[1]]):
             if len(left) and len(right):
@@ -280,7 +280,7 @@ class JoinKernel(Kernel):
         emitted.parts.append(whole)
 
     def _ranges(self, left: SortedRun, right: SortedRun) -> Meeting:
-        """Return, for each tuple of the shorter run, the range of the longer one with its key and in its distance."""
+        """Return the meeting of two runs: by tuple of the shorter, the range of the longer with its key and near it."""
         probe, table, swapped = (left, right, False) if len(left) <= len(right) else (right, left, True)
         if self._size is not None:
             starts, stops = table.index().within(probe.keys, probe.values, self._size)
@@ -289,7 +289,7 @@ class JoinKernel(Kernel):
         return Meeting(probe, table, swapped, starts, stops)
 
     def _candidates(self, meeting: Meeting) -> list[tuple[Int64s, Int64s]]:
-        """Return places of pairs with equal keys within the distance, in pieces."""
+        """Return the indices of pairs with equal keys within the distance, in pieces."""
         probe, table, swapped, starts, stops = meeting
         pieces = []
         cuts = _cut(stops - starts)
@@ -324,7 +324,7 @@ class JoinKernel(Kernel):
         return pair, late, early
 
     def _prune(self, state: JoinState) -> None:
-        """Drop what can no longer match, now and then: when as much has come as was left the last time."""
+        """Drop tuples that can no longer match, whenever a side has about doubled since its last pruning."""
         for side in (0, 1):
             mine, other = state.sides[side], state.sides[1 - side]
             partners = self._partners[side]
@@ -343,7 +343,7 @@ class JoinKernel(Kernel):
             mine.pruned_at = len(mine)
 
     def _shrink_keys(self, state: JoinState) -> None:
-        """Give the keys new numbers when most of those known belong to no tuple any more."""
+        """Renumber the keys when most of the known ones no longer belong to any tuple."""
         live = len(state.sides[0]) + len(state.sides[1])
         if state.keys.count <= 4 * live + 65_536 or not self._keys[0]:
             return
@@ -353,7 +353,7 @@ class JoinKernel(Kernel):
             mine.runs = [self._keyed(state.keys, side, run.rows, run.values, run.places) for run in mine.runs]
 
     def _keyed(self, keys: Partitions, side: int, rows: Train, values: Values, places: Int64s) -> SortedRun:
-        """Return tuples, whose keys were evaluated before, with the numbers of their keys."""
+        """Return tuples with the numbers of their keys, which have been evaluated before and cannot fail."""
         columns = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
         return SortedRun(rows, self._codes(keys, columns, len(rows)), values, places).sorted()
 

@@ -1,7 +1,7 @@
 """Kernels: what boxes do, vectorised over trains.
 
 A kernel is compiled once from a box's specification and the schemas of its inputs, and holds no data.
-Everything that lasts from one train to the next is in a state, which can be written to bytes and read back.
+Everything that is kept from one train to the next is in a state, which can be written to bytes and read back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tables = Sequence[pa.Table | None]
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Tuples that a box could not process, with the reason; `train` holds them in the schema named."""
+    """Tuples that a box could not process, with the reason; `train` holds them, in this `schema`."""
 
     box: str
     reason: str
@@ -36,12 +36,12 @@ class DeadLetter:
 
 
 class Result(NamedTuple):
-    """What one call of a kernel gave.
+    """What one call of a kernel returned.
 
-    `outputs` has a train for each port, also when it is empty: it brings progress. `ignored` counts tuples
-    out of order or too late. `counts` are, for a fused kernel, the tuples that went into each of its boxes.
-    `rest` gives further results of the same call, which come after these: they are made when they are asked for, so
-    that they never fill the memory all at once. All of them must be asked for before the state is used again.
+    `outputs` has a train for each port, even an empty one, which carries progress. `ignored` counts tuples out of order
+    or too late. `counts` are, for a fused kernel, the tuples that went into each of its boxes. `rest` yields further
+    results of the same call, which follow these: they are made on demand, so that they never fill the memory all at
+    once. It must be exhausted before the state is used again.
     """
 
     outputs: tuple[Train, ...]
@@ -52,16 +52,16 @@ class Result(NamedTuple):
 
 
 class Kernel(ABC):
-    """The running side of a box: ``(state, trains) -> (state, result)``. As it stands here it has no state.
+    """The running side of a box: ``(state, trains) -> (state, result)``. By default it has no state.
 
-    `run` may change the state it is given and return it: the caller must not use the old one again. It is
+    `run` may modify the state it is given and return it: the caller must not use the old one again. It is
     called with one train for each input. A kernel with several inputs gets all tuples of all its inputs up to
     one arrival number, and never again one with that number or a smaller one, unless it is unordered. Ticks
-    lie within the trains. A train with `end` is the last: the kernel empties its state into the outputs.
+    lie within the trains. A train with `end` is the last: the kernel flushes its state to the outputs.
     """
 
     reads: frozenset[int] | None = None
-    """The columns of its one input that it needs, all others may be missing; None: all, as a dead letter shows them."""
+    """The columns of its one input that it needs, others may be missing; None: all, since dead letters show them."""
 
     def __init__(
         self, spec: Operator, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
@@ -78,7 +78,7 @@ class Kernel(ABC):
         """Process one train for each input; `now` is the engine's clock."""
 
     def deadline(self, state: Any) -> int | None:
-        """Return the moment at which the state wants a clock tick, or None."""
+        """Return the moment at which the state needs a clock tick, or None."""
         return None
 
     def dump(self, state: Any) -> bytes:
@@ -93,20 +93,21 @@ class Kernel(ABC):
         return state
 
     def _saved(self, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what `pack` is to write of a state."""
+        """Return the arguments of `pack` for a state."""
         raise NotImplementedError
 
     def _restore(self, state: Any, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Bring an initial state to what `_saved` returned."""
+        """Restore into an initial state what `_saved` returned."""
         raise NotImplementedError
 
-    def weigh_by(self, kept: ShareLookup) -> None:  # noqa: B027 - most need not know
-        """Hear how much is kept of the tuples that come in: only what is `approximate` minds."""
+    def weigh_by(self, kept: ShareLookup) -> None:  # noqa: B027 - most kernels ignore it
+        """Set the shares that drop boxes keep of the input; ignored unless the box is `approximate`."""
 
     def ranks(self, state: Any, output: Train) -> tuple[Values, Int64s]:
-        """Return two numbers for each result: the order in which results with one arrival number come.
+        """Return two numbers for each result, by which results with one arrival number are ordered.
 
-        Asked right after `run`, and only of operators with `partitions`, whose kernels share them out: then each has
-        some of the results, and their order must follow from what the tuples say and not from who made them.
+        Called right after `run`, and only for operators with `partitions`, which may be spread over several kernels:
+        each then has some of the results, and their order must follow from the tuples, not from the kernel that made
+        them.
         """
         raise NotImplementedError

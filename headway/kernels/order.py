@@ -1,10 +1,10 @@
 """Order at run time: which tuples are out of order, and how far each partition is settled.
 
-The frontier of a partition with slack n is the (n+1)-th largest value seen. One pass of a bubble sort
-(keep the larger, hand on the smaller) gives the running maximum; the same pass over what it hands on gives
-the second largest, and so on: n+1 passes, each one vectorised. BSort's buffer is the same passes. They need slack + 1
-values for each partition. Where the slack is large, that would waste memory, since most partitions never see as
-many tuples: there a heap per partition holds what has come, and its root is the frontier.
+The frontier of a partition with slack n is the (n+1)-th largest value seen. One pass of a bubble sort (keep the larger,
+pass on the smaller) gives the running maximum; the same pass over what it passes on gives the second largest, and so
+on: n+1 passes, each one vectorised. BSort uses the same passes. They need slack + 1 values for each partition. Where
+the slack is large, that would waste memory, since most partitions never see as many tuples: there a heap per partition
+holds the values seen, and its root is the frontier.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headway.network.schema import Schema
 from headway.trains import Train
 
 DEEP = 24
-"""Up to this slack, passes over whole trains are quicker than a heap."""
+"""Up to this slack, passes over whole trains are faster than a heap."""
 
 
 def is_deep(slack: int) -> bool:
@@ -34,7 +34,7 @@ def is_deep(slack: int) -> bool:
 
 
 _SHORT = 32
-"""Trains up to this length are taken in tuple by tuple; longer ones too where the slack is larger."""
+"""Trains up to this length are admitted tuple by tuple; the limit rises with the slack."""
 
 
 _LOWEST = int(np.iinfo(np.int64).min)
@@ -59,7 +59,7 @@ class Frontiers:
 
     @staticmethod
     def of(slack: int, dtype: npt.DTypeLike) -> Frontiers:
-        """Return frontiers without partitions, of the kind that is best for this slack."""
+        """Return frontiers without partitions, of the best kind for this slack."""
         return (_Heaps if is_deep(slack) else Frontiers)(slack, dtype)
 
     def __len__(self) -> int:
@@ -67,11 +67,11 @@ class Frontiers:
         return len(self.largest)
 
     def dump(self, partitions: int) -> dict[str, Values]:
-        """Return what so many partitions hold, as named arrays."""
+        """Return the values of the first `partitions` partitions, as named arrays."""
         return {"largest": self.largest[:partitions]}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `dump` returned."""
+        """Restore what `dump` returned."""
         self.largest = arrays["largest"]
         self._highest = self.largest.max() if self.largest.size else lowest(self.dtype)
 
@@ -86,18 +86,18 @@ class Frontiers:
 
     @property
     def highest(self) -> Any:
-        """The largest value of all partitions; not kept where the slack is large."""
+        """The largest value of all partitions; not maintained where the slack is large."""
         return self._highest
 
     def note(self, codes: Int64s, values: Values) -> None:
-        """Note, without slack, one value of each partition that is not below any that it has seen."""
+        """Record, without slack, one value per partition that is not below any that it has seen."""
         self.largest[codes, 0] = values
         self._highest = max(self._highest, values.max())
 
     def admit(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
-        """Take in tuples (partition, value) in arrival order.
+        """Admit tuples (partition, value) in arrival order.
 
-        Returns where they are in order (None: all are) and the partition's frontier after each tuple.
+        Returns a mask of those in order (None: all are) and the partition's frontier after each tuple.
         """
         count = len(values)
         if count == 0:
@@ -112,14 +112,14 @@ class Frontiers:
                 self.largest[seen, 0] = values[places[seen]]
             self._highest = values[-1]
             return None, values
-        if count <= _SHORT * (1 + self.slack // 8):  # the passes over arrays are as many as the slack
+        if count <= _SHORT * (1 + self.slack // 8):  # there are as many passes over arrays as the slack
             return self._admit_each(codes, values)
         return self._admit_sorted(codes, values)
 
     def _admit_each(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
-        """Take in a short train tuple by tuple: the passes over arrays cost a hundred times what they would do."""
+        """Admit a short train tuple by tuple: passes over arrays would cost a hundred times their actual work."""
         listed = codes.tolist()
-        heaps = {code: self.largest[code, ::-1].tolist() for code in set(listed)}  # what ascends is a heap
+        heaps = {code: self.largest[code, ::-1].tolist() for code in set(listed)}  # an ascending list is a heap
         admitted = self._push(heaps, listed, values)
         for code, heap in heaps.items():
             self.largest[code] = sorted(heap, reverse=True)
@@ -129,7 +129,7 @@ class Frontiers:
     def _push(
         self, heaps: Mapping[int, list[Any]] | Sequence[list[Any]], codes: list[int], values: Values
     ) -> tuple[Mask | None, Values]:
-        """Take tuples into heaps of the largest values, by partition."""
+        """Push tuples into heaps of the largest values, by partition."""
         depth, bottom = self.slack + 1, lowest(self.dtype)
         after: list[Any] = []
         for code, value in zip(codes, values.tolist(), strict=True):
@@ -142,7 +142,7 @@ class Frontiers:
                 heapreplace(heap, value)
             after.append(heap[0])
         frontiers = np.array(after, self.dtype)
-        late = values < frontiers  # a tuple in order is not below the frontier that it leaves, a late one changes none
+        late = values < frontiers  # an in-order tuple is not below the frontier after it, a late one does not move it
         return (~late if late.any() else None), frontiers
 
     def _admit_sorted(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
@@ -152,7 +152,7 @@ class Frontiers:
         starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
         touched = sorted_codes[starts]
         lengths = np.diff(np.append(starts, len(codes)))
-        # Each partition's tuples, headed by what it knows already, smallest first.
+        # Each partition's tuples, headed by the largest values it has seen, smallest first.
         segment = np.repeat(np.arange(len(touched)), lengths)
         places = np.arange(len(codes)) + (segment + 1) * depth
         heads = (np.arange(len(touched)) * depth + starts)[:, None] + np.arange(depth)
@@ -183,7 +183,7 @@ class Frontiers:
 
 
 class _Heaps(Frontiers):
-    """The same where the slack is large: heaps of the up to slack + 1 largest values; `largest` stays empty."""
+    """The same for a large slack: heaps of up to slack + 1 largest values; `largest` stays empty."""
 
     __slots__ = ("_frontier", "_heaps", "_resting")
 
@@ -191,7 +191,7 @@ class _Heaps(Frontiers):
         super().__init__(slack, dtype)
         self._heaps: list[list[Any]] = []
         self._frontier: Values = np.zeros(0, self.dtype)
-        # Values of partitions that nothing has come for since they were read back: numbers in an array are small.
+        # Values of restored partitions that have had no tuples since: arrays are smaller than lists.
         self._resting: dict[int, Values] = {}
 
     def __len__(self) -> int:
@@ -219,14 +219,14 @@ class _Heaps(Frontiers):
         """Return the values of the partitions, one after the other, each ascending, and how many each has."""
         kept: list[Values] = []
         for code, heap in enumerate(self._heaps[:partitions]):
-            heap.sort()  # what is sorted is still a heap
+            heap.sort()  # a sorted list is still a heap
             resting = self._resting.get(code)
             kept.append(np.array(heap, self.dtype) if resting is None else resting)
         lengths = np.array([len(one) for one in kept], np.int64)
         return {"largest": np.concatenate([np.zeros(0, self.dtype), *kept]), "lengths": lengths}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `dump` returned, or a table, as version 0.2.0 wrote it."""
+        """Restore what `dump` returned, or a table, as version 0.2.0 wrote it."""
         values = arrays["largest"]
         if values.ndim == 1:
             lengths = arrays["lengths"]
@@ -244,9 +244,9 @@ class _Heaps(Frontiers):
 
 
 def last_places(codes: Int64s, count: int, width: int = 1, present: Mask | None = None) -> Int64s:
-    """Return the last place of every one of `count` codes, which are the numbers by `width`; -1: it does not occur.
+    """Return the last place of each of `count` codes, which are the numbers divided by `width`; -1: none.
 
-    Most stand near the end, so that is where they are looked for first. `present` says which occur, if known.
+    Most occur near the end, so the search starts there. `present` says which occur, if known.
     """
     piece = 8 * count
     while True:
@@ -268,7 +268,7 @@ def stable_order(codes: Int64s) -> Indices:
 def segment_ranks(segments: Int64s, values: Values) -> tuple[Int64s, Any]:
     """Map values to numbers that keep their order within a segment and grow from segment to segment.
 
-    A running maximum over the numbers then never crosses a segment. Also returns the way back to values.
+    A running maximum over the numbers then never crosses a segment. Also returns a function back to values.
     """
     bottom = lowest(values.dtype)
     if values.dtype.kind == "i":
@@ -296,9 +296,9 @@ def segment_ranks(segments: Int64s, values: Values) -> tuple[Int64s, Any]:
 def bubble_pass(numbers: Int64s, first: Mask) -> tuple[Int64s, Int64s]:
     """Run one pass of a bubble sort over each segment; `first` marks where segments begin.
 
-    Returns the running maximum, and what the pass hands on: at each place the smaller of the tuple and the
-    maximum before it. The first of a segment hands on nothing, which is itself here: it cannot exceed what
-    the later passes see anyway, because segments are headed by their known values in ascending order.
+    Returns the running maximum, and what is passed on: at each place the smaller of the tuple and the maximum before
+    it. The first of a segment passes on nothing, represented by itself: it cannot exceed what the later passes see
+    anyway, because segments are headed by their known values in ascending order.
     """
     largest = np.maximum.accumulate(numbers)
     before = np.empty_like(largest)
@@ -309,7 +309,7 @@ def bubble_pass(numbers: Int64s, first: Mask) -> tuple[Int64s, Int64s]:
 
 
 def number_in_partition(counted: Int64s, codes: Int64s) -> Int64s:
-    """Return each tuple's number in its partition, and count on."""
+    """Return each tuple's number in its partition, and update `counted`."""
     order = stable_order(codes)
     sorted_codes = codes[order]
     starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
@@ -324,7 +324,7 @@ def number_in_partition(counted: Int64s, codes: Int64s) -> Int64s:
 class Admitted(NamedTuple):
     """The tuples of a train that are in order: partition, order value, and the partition's frontier after each.
 
-    `at` are their places in the train, None for all; `late` is how many others there were.
+    `at` are their places in the train, None for all; `late` counts the other tuples.
     """
 
     codes: Int64s
@@ -336,10 +336,10 @@ class Admitted(NamedTuple):
 
 @dataclass(slots=True)
 class OrderState:
-    """What an ordered input remembers: its partitions, their frontiers, and how many tuples each has seen.
+    """The state of an ordered input: its partitions, their frontiers, and how many tuples each has seen.
 
-    `born` is the arrival number of each partition's first tuple: the order of their first appearance, also
-    among partitions that other shards hold.
+    `born` is the arrival number of each partition's first tuple: it orders partitions by their first appearance, even
+    across shards.
     """
 
     partitions: Partitions
@@ -350,12 +350,12 @@ class OrderState:
     def grow(self) -> None:
         """Make room for new partitions."""
         count = self.partitions.count
-        if count > len(self.born):  # asked twice a call
+        if count > len(self.born):  # checked twice per call
             self.frontiers.grow(count)
             self.counted, self.born = grown(self.counted, count, 0), grown(self.born, count, 0)
 
     def meet(self, known: int, codes: Int64s, numbers: Int64s) -> None:
-        """Make room for partitions beyond the first `known`, and note which of these tuples brought each."""
+        """Make room for partitions beyond the first `known`, and record each one's first arrival number."""
         self.grow()
         if self.partitions.count > known:
             new = np.flatnonzero(codes >= known)[::-1]
@@ -373,7 +373,7 @@ class OrderState:
         }
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Take over what `dump` returned."""
+        """Restore what `dump` returned."""
         self.partitions.restore(arrays)
         self.frontiers.restore(arrays)
         self.counted = arrays["counted"]
@@ -405,7 +405,7 @@ class OrderedInput:
         return codes
 
     def usable(self, train: Train) -> Mask | None:
-        """Return where tuples have an order value (NULL and NaN are none); None: all have."""
+        """Return where tuples have an order value (NULL and NaN do not count); None: all have."""
         if self.numbered:
             return None
         column = train.columns[self.on]
@@ -416,7 +416,7 @@ class OrderedInput:
         return None if usable is None or usable.all() else usable
 
     def admit(self, state: OrderState, train: Train) -> Admitted:
-        """Take in a train and say which of its tuples are in order."""
+        """Admit a train and return its tuples that are in order."""
         codes = self.codes(state, train)
         if self.numbered:
             values: Values = number_in_partition(state.counted, codes).astype(self.dtype, copy=False)

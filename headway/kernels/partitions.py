@@ -15,11 +15,11 @@ _TABLE_LIMIT = 1 << 20
 _UNKNOWN = -1
 _LEAST = np.iinfo(np.int64).min
 _NAN = object()
-"""Stands for NaN in a key, because NaN does not equal itself."""
+"""Replaces NaN in a key, because NaN does not equal itself."""
 
 
 def grown(array: Values, count: int, filling: Any) -> Values:
-    """Return an array with room for so many partitions: at least twice as long where it must grow."""
+    """Return an array with room for `count` partitions, at least twice as long if it must grow."""
     missing = count - len(array)
     if missing <= 0:
         return array
@@ -86,14 +86,14 @@ class Partitions:
         return self._codes_by_dictionary([column], len(keys))
 
     def _look_up(self, keys: Values) -> Int64s:
-        """Return codes from the table, _UNKNOWN for unknown keys: those outside meet the guards at its ends."""
+        """Return codes from the table, _UNKNOWN for unknown keys: those outside hit the guards at its ends."""
         assert self._table is not None
         places = keys.astype(np.int64)
         places -= self._base
         return self._table.take(places, mode="clip")
 
     def _retable(self, low: int, high: int) -> None:
-        """Make the table cover the known keys and those from low to high, or give it up when they are too far apart."""
+        """Make the table cover the known keys and those from low to high, or drop it if they are too far apart."""
         table = self._table
         if table is not None and low > self._base and high < self._base + len(table) - 1:
             return
@@ -151,7 +151,7 @@ class Partitions:
         return pack_columns("by", columns, self._types)
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Take over what `dump` wrote."""
+        """Restore what `dump` returned."""
         columns = unpack_columns("by", arrays, len(self._types))
         if columns:
             lists = [_raw(column).to_pylist() for column in columns]

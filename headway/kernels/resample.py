@@ -1,9 +1,9 @@
 """Resample: for each tuple of the first stream, a window function over the second stream around it.
 
-A pair (tuple t of the first, partition p of the second) is answered when the frontier of p has passed
-t.A + size, or when t arrives if it has passed before. Within a call all pairs are looked at together: the
-moment a frontier passed a value is found by binary search in the steps that it took. A partition that is new
-in a train cuts it there, because a tuple that every known partition had passed by then is gone.
+A pair (tuple t of the first, partition p of the second) is answered when the frontier of p has passed t.A + size, or
+when t arrives if it has passed before. Within a call all pairs are processed together: the moment a frontier passed a
+value is found by binary search in its steps. Where a train has a tuple of a new partition it is cut, because a tuple
+that every known partition had passed by then is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headway.trains import Aligned, Train, arrival_places, common_marks
 _NEVER = np.iinfo(np.int64).max
 _NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
-"""Pairs that are looked at together."""
+"""Candidate pairs that are processed together."""
 _BEATS = ("values", "stamps", "places")
 _READINGS = ("partition", "values", "stamps")
 
@@ -46,7 +46,7 @@ class Beats(Aligned):
 
 @dataclass(slots=True)
 class Samples(Aligned):
-    """In-order tuples of the second stream that may still be asked for: what the select list needs of them."""
+    """In-order tuples of the second stream that may still be needed, with the columns that the select list reads."""
 
     partition: Int64s
     values: Values
@@ -56,7 +56,7 @@ class Samples(Aligned):
 
 @dataclass(slots=True)
 class NewSamples(Samples):
-    """The in-order tuples that a call brings on the second stream, with the steps of their frontiers."""
+    """The in-order tuples of the second stream in one call, with the frontier after each (`steps`)."""
 
     steps: Values
     places: Int64s
@@ -75,7 +75,7 @@ class NewSamples(Samples):
 
 @dataclass(slots=True)
 class ResampleState:
-    """Both sides' partitions and frontiers, and what waits."""
+    """Both sides' partitions and frontiers, and the tuples that wait."""
 
     orders: tuple[OrderState, OrderState]
     beats: Beats
@@ -114,7 +114,7 @@ class ResampleKernel(Kernel):
         )
 
     def run(self, state: ResampleState, trains: Sequence[Train], now: int) -> tuple[ResampleState, Result]:
-        """Take in both trains in the order of arrival and answer what can be answered; much of it in pieces."""
+        """Process both trains in arrival order and answer the pairs that can be answered; many of them in pieces."""
         # A tuple of the first stream may be answered by every partition, one of the second may answer all that wait.
         step = max(1, ROWS // max(1, state.known, len(state.beats)))
         return state, in_pieces(self._run, state, trains, step)
@@ -153,7 +153,7 @@ class ResampleKernel(Kernel):
         )
         emitted.dead += dead
         before = state.known
-        # A partition is known from its first tuple, also if that one is not in order.
+        # A partition is known from its first tuple, even if that one is not in order.
         everyone = self._orders[1].codes(state.orders[1], train)
         codes, values, steps, kept, late = self._orders[1].admit(state.orders[1], train)
         emitted.ignored += late
@@ -182,7 +182,7 @@ class ResampleKernel(Kernel):
         numbers: Int64s,
         emitted: Emitted,
     ) -> None:
-        """Take in a piece in which the known partitions stay the same."""
+        """Process a piece in which the known partitions stay the same."""
         if len(new):
             both = Samples.joined([state.samples, new])
             state.samples = both.take(np.lexsort((both.values, both.partition)))
@@ -219,8 +219,8 @@ class ResampleKernel(Kernel):
     ) -> tuple[Int64s, Int64s, Int64s]:
         """Return the pairs that this piece answers: beat, partition, and the place of the tuple that caused it.
 
-        `waiting` beats were asked before: a partition that had passed them then has answered. Pairs are looked at
-        in pieces, because most of them are not answered and all at once might not fit into memory.
+        `waiting` beats come from earlier pieces: partitions that had passed them then have answered. Pairs are
+        processed in pieces, because most of them are not answered and all at once might not fit into memory.
         """
         found: list[tuple[Int64s, Int64s, Int64s]] = [(_NONE, _NONE, _NONE)]
         step = max(1, _PAIRS // max(1, len(partitions)))
@@ -236,7 +236,7 @@ class ResampleKernel(Kernel):
         return beat, partition, cause
 
     def _emit(self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted) -> None:
-        """Answer pairs, in their order, where the window holds a tuple."""
+        """Answer pairs, in their order, where the window is not empty."""
         index = KeyIndex.of(state.samples.partition, state.samples.values)
         starts, stops = index.within(partition, beats.values, self._size)
         for some in portions(stops - starts + 1):
@@ -267,7 +267,7 @@ class ResampleKernel(Kernel):
         self._emission.add(emitted, beats.values, by, [], Rows(owner, len(chosen)), columns, stamps, numbers)
 
     def _flush(self, state: ResampleState, number: int) -> Iterator[Emitted]:
-        """Answer all pairs that wait: by beat, and for each by partition."""
+        """Answer all waiting pairs, sorted by beat, then by partition."""
         count, known = len(state.beats), state.known
         ends = horizon(state.beats.values, self._size)
         order = np.lexsort((state.beats.places, state.beats.values))
@@ -283,10 +283,10 @@ class ResampleKernel(Kernel):
         state.beats = state.beats.take(np.zeros(0, np.int64))
 
     def _prune(self, state: ResampleState) -> None:
-        """Drop samples that no tuple of the first stream can ask for any more."""
+        """Drop samples that no tuple of the first stream can need any more."""
         frontiers = state.orders[0].frontiers
         if self._orders[0].by or len(state.samples) == 0 or len(frontiers) == 0:
-            return  # a new partition of the first stream may ask for anything
+            return  # a new partition of the first stream may need any sample
         oldest = frontiers.frontier()[0]
         if len(state.beats):
             oldest = min(oldest, state.beats.values.min())

@@ -1,11 +1,11 @@
-"""Results on their way out: bad tuples set apart, windows' results gathered, and much of it in pieces.
+"""Results of kernels: failing tuples become dead letters, windows' results are collected, many come in pieces.
 
-Expressions are evaluated on whole trains. Only when that fails is the train halved until the culprits are
-alone, so a run without bad tuples pays nothing and one bad tuple costs a logarithm.
+Expressions are evaluated on whole trains. Only when that fails is the train halved until the bad tuples are isolated,
+so a run without bad tuples pays nothing, and one bad tuple costs a logarithmic number of steps.
 
-A call whose results would fill the memory gives them one after the other. Results do not depend on where trains are
-cut, so a kernel may cut the trains of one call itself, or the pairs that it looks at, and the caller
-processes each piece before it asks for the next.
+A call whose results would fill the memory yields them piece by piece. Results do not depend on where trains are cut, so
+a kernel may cut the trains of one call itself, or its candidate pairs, and the caller processes each piece before it
+asks for the next.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def evaluate(
 def evaluate_beside(
     expressions: Sequence[Expression], train: Train, beside: Sequence[Values], schema: Schema, box: str
 ) -> tuple[Train, list[Column], tuple[DeadLetter, ...], list[Values]]:
-    """Return what `evaluate` does, and what of the values beside the train belongs to the tuples that are left."""
+    """Return what `evaluate` does, and the values `beside` the train that belong to the remaining tuples."""
     width = len(train.columns)
     marked, values, dead = evaluate(
         expressions, train.with_columns((*train.columns, *map(Column, beside))), schema, box
@@ -100,13 +100,13 @@ def dead_letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, b
 
 
 BYTES = 16 << 20
-"""About what a piece takes, if its rows are known."""
+"""Approximate bytes of a piece, where the width of its rows is known."""
 ROWS = 1 << 17
-"""About how many rows a piece has, where only they are known."""
+"""Approximate rows of a piece, where only their number is known."""
 
 
 def in_pieces(run: Callable[[Any, Sequence[Train]], Result], state: Any, trains: Sequence[Train], step: int) -> Result:
-    """Run a kernel over `step` tuples at a time; the state is changed as the pieces are asked for."""
+    """Run a kernel over `step` tuples at a time; the state changes as the pieces are consumed."""
     if sum([len(train.numbers) for train in trains]) <= step:
         return run(state, trains)
 
@@ -122,13 +122,13 @@ def in_pieces(run: Callable[[Any, Sequence[Train]], Result], state: Any, trains:
 
 
 def cut(trains: Sequence[Train], step: int) -> Iterator[tuple[Train, ...]]:
-    """Yield trains of one call as several, of about `step` tuples each, all up to one arrival number.
+    """Yield the trains of one call in pieces of about `step` tuples, each piece up to one arrival number.
 
-    Ticks go with the numbers before them; the end and the progress come with the last.
+    Ticks go with the numbers before them; the end and the final progress come with the last piece.
     """
     reached = [np.maximum.accumulate(train.numbers) if len(train) else train.numbers for train in trains]
     every = np.sort(np.concatenate(reached))
-    # A number is never divided: a box with several inputs gets all of it at once.
+    # Tuples of one number stay together: a box with several inputs gets all of them at once.
     upto = np.unique(every[step - 1 : -1 : step]).tolist()
     upto = [one for one in upto if one < every[-1]]
     places, below = [0] * len(trains), -(1 << 63)
@@ -148,7 +148,7 @@ def cut(trains: Sequence[Train], step: int) -> Iterator[tuple[Train, ...]]:
 
 
 def between_ticks(train: Train, wanted: bool) -> Iterator[tuple[Train, Tick | None]]:
-    """Yield the tuples up to each tick with it, and those after the last; all at once if no ticks are `wanted`."""
+    """Yield the tuples up to each tick, with the tick, then the rest; all at once unless ticks are `wanted`."""
     at = 0
     for tick in train.ticks if wanted else ():
         stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
@@ -158,7 +158,7 @@ def between_ticks(train: Train, wanted: bool) -> Iterator[tuple[Train, Tick | No
 
 
 def portions(weights: Int64s) -> list[slice]:
-    """Return neighbours in portions of about so much weight as a piece has rows, times eight; at least one each."""
+    """Divide neighbours into portions with a weight of about 8 * ROWS, and at least one element, each."""
     if len(weights) == 0:
         return []
     share = (np.cumsum(weights) - weights) // (8 * ROWS)
@@ -167,7 +167,7 @@ def portions(weights: Int64s) -> list[slice]:
 
 
 def whole(result: Result) -> Result:
-    """Return a result with all of its pieces in one, for callers that need them together."""
+    """Return a result with all its pieces joined, for callers that need them together."""
     if result.rest is None:
         return result
     every = [result, *result.rest]
@@ -187,7 +187,7 @@ def whole(result: Result) -> Result:
 
 @dataclass(slots=True)
 class Emitted:
-    """What one call of a kernel has emitted so far: results in their order, dead letters, and how many it ignored."""
+    """What one call of a kernel has emitted so far: ordered results, dead letters, ignored tuples."""
 
     parts: list[Train] = field(default_factory=list)
     dead: list[DeadLetter] = field(default_factory=list)
@@ -201,7 +201,7 @@ class Emitted:
     def result(
         self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None, ordered: bool = True
     ) -> Result:
-        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does.
+        """Return all results, and those of `more` on demand; the last carry the progress, ticks and end of `cause`.
 
         `ordered`: none of `more` has a smaller arrival number than those before it.
         """
@@ -217,7 +217,7 @@ class Emitted:
                 last.dead += following.dead
                 last.ignored += following.ignored
             else:
-                # More may come at the last one's own number.
+                # More results may follow with the last one's number.
                 upto = int(last.parts[-1].numbers[-1]) - 1 if ordered and last.size else NOTHING
                 yield last.result(schema, Train((), cause.stamps[:0], cause.numbers[:0], upto))
                 last = following
@@ -232,7 +232,7 @@ class Emitted:
 
 
 class Emission:
-    """Makes result tuples: order field and `by` fields, then the select list's results.
+    """Builds result tuples: order field and `by` fields, then the select list's results.
 
     `order_last` is Resample's form: `by` fields first.
     """
@@ -275,11 +275,11 @@ class Emission:
         calls, failed = self._select.values(arrays, rows, held)
         order = Column(start.astype(self._order_dtype, copy=False))
         if self._narrow:
-            # A window may start before the least value of a narrow type. A float is the nearest there is.
+            # A window may start before the least value of a narrow type. A float is rounded to the nearest.
             fits = np.isfinite(order.values) if order.values.dtype.kind == "f" else order.values == start
             if not fits.all():
                 failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(~fits)]]
-        # The order value rides along as a last column, so that it is dropped with a failing tuple.
+        # The order value is added as the last column, so that it is dropped with a failing tuple.
         inner = Train((*calls, *by, order), stamps, numbers)
         if failed:
             emitted.dead += dead_letters(failed, inner, self._inner_schema, self._box)

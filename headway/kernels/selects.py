@@ -1,4 +1,4 @@
-"""A select list over windows: what is accumulated, what is held, and how results are made of it.
+"""A select list over windows: what is accumulated, what is held, and how results are made from it.
 
 Medians, distinct counts, lists and user-defined aggregates need all tuples of a window at once. Here the
 tuples come sorted by group and, within it, by (order field, arrival).
@@ -26,7 +26,7 @@ Failed = list[tuple[int, str]]
 
 
 class Rows(NamedTuple):
-    """Tuples by group: `ids` ascend and say each tuple's group of `groups`, some of which may be empty."""
+    """Tuples by group: `ids` ascend and give each tuple's group, out of `groups`, some of which may be empty."""
 
     ids: Int64s
     groups: int
@@ -67,7 +67,7 @@ def over_rows(
 def _accumulate(
     simple: Accumulator, call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed
 ) -> Column:
-    """Run an accumulator over rows from nothing."""
+    """Run an accumulator over rows, starting with empty groups."""
     arrays = {name: empty_array(dtype, start, rows.groups) for name, (dtype, start) in simple.fields.items()}
     simple.add(arrays, rows.ids, columns[0] if columns else None)
     return _checked(simple, arrays, call, failed)
@@ -138,8 +138,7 @@ def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column], fail
     above = padded[np.minimum(starts + high, last)]
     part = place - low
     # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
-    with np.errstate(invalid="ignore", over="ignore"):
-        mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
+    mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
     return nullable(mixed, counts > 0)
 
 
@@ -227,7 +226,7 @@ def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column], 
 
 
 def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
-    """Run a user's aggregate: user code, called window by window."""
+    """Run a user's aggregate, window by window."""
     user = call.user
     assert user is not None
     starts, stops = rows.bounds()
@@ -240,7 +239,7 @@ def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Fa
         except EvaluationError as error:
             failed.append((at, str(error)))
             value = None
-        except (Exception, SystemExit) as error:  # whatever user code raises concerns this window only
+        except (Exception, SystemExit) as error:  # whatever user code raises affects this window only
             failed.append((at, str(blame(call.function, error))))
             value = None
         results.append(value)
@@ -282,11 +281,11 @@ _OF_ARROW: dict[str, _Function] = {
     "avg": _decimal_sum,
     **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), _decimal_spread),
 }
-"""Those that have accumulators for all other values."""
+"""For Arrow values only; all other values have accumulators."""
 
 
 class _Use(NamedTuple):
-    """A call, the places of its arguments and its condition among the inputs, and its accumulator if it has one."""
+    """A call, the indices of its arguments and its condition among the inputs, and its accumulator if it has one."""
 
     call: AggregateCall
     slots: tuple[int, ...]
@@ -298,7 +297,7 @@ class CompiledSelect:
     """The calls of a select list, divided into those with accumulators and those over held tuples."""
 
     def __init__(self, select: AggregateSelect, in_order: bool, whole: bool, hold_all: bool = False) -> None:
-        """Decide for each call; `hold_all` holds tuples for every call, where groups are only known later."""
+        """Decide how to compute each call; `hold_all` holds tuples for every call, if groups are only known later."""
         self.calls = select.calls
         self.results = select.results
         self.inputs: list[Expression] = []
@@ -326,7 +325,7 @@ class CompiledSelect:
         return len(self.inputs) - 1
 
     def arguments(self, computed: Sequence[Column]) -> tuple[list[Column | None], list[Mask | None]]:
-        """Return for each accumulator its argument and the mask of the tuples it is to see."""
+        """Return for each accumulator its argument and the mask of the tuples that it aggregates."""
         uses = [use for use in self._uses if use.accumulator is not None]
         columns = [computed[use.slots[0]] if use.slots else None for use in uses]
         return columns, [None if use.where is None else truth(computed[use.where]) for use in uses]

@@ -1,10 +1,10 @@
 """Aggregate over data-driven windows: ``advance: {when: PREDICATE}``.
 
-Where the predicate holds for a tuple and the open window's first and last tuple, a new window starts. The
-tuples of open windows are kept whole, and each call lays them before the new ones: then a window's first and
-last tuple are places in one table. If the predicate looks only at the last tuple, which is the one before, a
-train is decided at once. If it looks at the first, or there is a `size`, the next start is searched in
-growing pieces, for all partitions together.
+A new window starts where the predicate holds for a tuple and the open window's first and last tuple. The tuples of open
+windows are kept whole, and each call puts them before the new ones, so that a window's first and last tuple are rows of
+one table. If the predicate reads only the last tuple, which is the one before, it is evaluated for the whole train at
+once. If it reads the first, or there is a `size`, the next start is searched for in growing pieces, for all partitions
+together.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Open(Aligned):
 
 @dataclass(slots=True)
 class SessionState:
-    """What data-driven windows remember."""
+    """The state of data-driven windows."""
 
     order: OrderState
     open: Open
     opened: Int64s  # per partition: when the open window was opened
     expired: Mask  # per partition: whether a timeout has emitted the open window
-    sorter: Any  # what the sorter remembers, where there is one
+    sorter: Any  # the sorter's state, if there is one
 
     def grow(self) -> None:
         """Make room for new partitions."""
@@ -77,7 +77,7 @@ class _Table:
 
 
 class SessionKernel(WindowKernel):
-    """Aggregate with data-driven windows. With slack, tuples come as BSort emits them, which is the same."""
+    """Aggregate with data-driven windows. With slack, tuples pass a BSort first, which is equivalent."""
 
     def __init__(
         self, spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
@@ -139,7 +139,7 @@ class SessionKernel(WindowKernel):
         table = _Table(Open.joined([state.open, Open(train, codes, values)]), len(state.open))
         bad = self._search(table)
         if bad:
-            # A tuple on which the predicate fails is no part of any window: go on without it.
+            # A tuple on which the predicate fails belongs to no window: continue without it.
             emitted.dead += dead_letters(bad, table.rows, self._schema, self._box)
             keep = np.ones(len(codes), np.bool_)
             keep[table.origin[[at for at, _ in bad]]] = False
@@ -229,7 +229,7 @@ class SessionKernel(WindowKernel):
         last = np.append(partition[1:] != partition[:-1], True)
         cause = np.where(last, -1, end)
         if self._order.numbered and self._size is not None:
-            # A window of a number of tuples is complete with its last tuple, which it need not wait for.
+            # A window by tuple number is complete with its last tuple, and need not wait for the next.
             full = table.values[end - 1] - table.values[begin] + 1 == self._size
             cause = np.where(full, end - 1, cause)
         old = ~table.new[begin]
@@ -246,7 +246,7 @@ class SessionKernel(WindowKernel):
         state.expired[partition] = False
         state.expired[partition[kept]] = gone[kept]
         starts = begin[kept]
-        # Of a window that is out already only the first and the last tuple matter.
+        # Of a window that a timeout has emitted, only the first and the last tuple matter.
         owner, rows = expand(starts, end[kept])
         needed = ~gone[kept][owner] | (rows == starts[owner]) | (rows == end[kept][owner] - 1)
         rows = rows[needed]
@@ -296,7 +296,7 @@ class SessionKernel(WindowKernel):
         self._remember(state, table, np.arange(len(table.codes)))
 
     def _finish(self, state: SessionState, number: int, now: int, emitted: Emitted) -> None:
-        # Let in what the sorter holds, in its order, then close every window by (start, partition).
+        # Take the tuples that the sorter holds, in its order, then close every window by (start, partition).
         if self._sorter is not None:
             self._take(state, Train.empty(self._schema, number, end=True), now, emitted)
         if len(state.open):

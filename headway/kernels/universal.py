@@ -1,8 +1,8 @@
-"""Universal: pass tuples on, some of them never and some several times, and burn what they cost.
+"""Universal: pass on each tuple zero or more times, and burn its cost.
 
-A tuple's draw is a hash of its arrival number, so it does not matter in which train it comes. Only where several tuples
-have the same number does the kernel have to remember where among them the last train ended; an engine that never cuts
-there may run mode `random` without its state, from `initial` each time, and in parallel. Mode `even` counts all tuples.
+A tuple's draw is a hash of its arrival number, so how trains are cut does not matter. Only where several tuples have
+the same number must the kernel remember where among them the last train ended; an engine that never cuts there may run
+mode `random` without its state, from `initial` each time, and in parallel. Mode `even` counts all tuples.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from headway.network.schema import Schema
 from headway.trains import Train, merge
 
 _PASSING = 2
-"""Which draw of a tuple's key decides whether it passes; its cost is another one."""
+"""The draw of a tuple's key that decides whether it passes; its cost is another one."""
 
 
 class UniversalState(NamedTuple):
-    """How many tuples the box has seen, and the last of them. Immutable: a run gives a new one."""
+    """How many tuples the box has seen, and the last of them. Immutable: each call returns a new one."""
 
     seen: int = 0
     last: LastTuple = LastTuple()
 
 
 class UniversalKernel(Kernel):
-    """The running universal box. With `burns` false it costs next to nothing: for engines with a time of their own."""
+    """The running universal box. With `burns` false it takes almost no time: for engines with virtual time."""
 
     burns = True
 
@@ -76,7 +76,7 @@ class UniversalKernel(Kernel):
         if self._part == 0:
             return None if self._whole == 1 else np.full(count, self._whole, np.int64)
         if self._spec.counts:
-            # Of all tuples so far only what is left over from whole copies matters, so that 64 bits are enough.
+            # Of all tuples so far only the remainder beyond whole copies matters, so that 64 bits are enough.
             over = before * self._part % self._of
             reached = (over + self._part * np.arange(count + 1, dtype=np.int64)) // self._of
             return self._whole + np.diff(reached)
@@ -108,7 +108,7 @@ class UniversalKernel(Kernel):
 
 
 def without_burning(kernel: Kernel) -> Kernel:
-    """Return a kernel that gives the same results and burns nothing: for engines that move their clock themselves."""
+    """Return a kernel with the same results that burns nothing, for engines that advance the clock themselves."""
     if isinstance(kernel, UniversalKernel):
         kernel = copy(kernel)
         kernel.burns = False

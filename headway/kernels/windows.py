@@ -1,4 +1,4 @@
-"""Windows: what their kernels have in common, and per (partition, pane) what is held of those that are open."""
+"""Windows: the base of their kernels, and the contents of open windows by (partition, pane)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FAR = np.iinfo(np.int64).max
 
 
 class WindowKernel(Kernel):
-    """Aggregate: what windows of the order field and data-driven ones have in common.
+    """The base of Aggregate's kernels, for windows of the order field and for data-driven ones.
 
-    With ``approximate: true`` it estimates what it would give if nothing had been dropped. It is the plain aggregate
-    over a wider input: each train gets the weight of its tuples and what the error needs as hidden columns (see
-    `headway.boxes.approximate`), and the rewritten select list does the rest. Nothing of it is state: a tuple's weight
-    is decided when it is taken in, so a share that changes within a window counts for the tuples from there on.
+    With ``approximate: true`` it estimates what the results would be if nothing had been dropped. It is the plain
+    aggregate over a wider input: each train gets the weight and the spread of its tuples as hidden columns (see
+    `headway.boxes.approximate`), and the rewritten select list does the rest. That takes no state: a tuple's weight is
+    fixed when it is processed, so a share that changes within a window applies to the tuples from there on.
     """
 
     def __init__(
@@ -43,17 +43,17 @@ class WindowKernel(Kernel):
         (self._schema,) = schemas
         (self._output,) = spec.infer(box, schemas, functions)
         self.kept: ShareLookup | None = None
-        """Where it estimates: how much is kept of the tuples that come in."""
+        """The shares that drop boxes keep of the input; None unless it estimates."""
         if spec.approximate:
             self.kept, self._schema = KeptShares(), widened(self._schema)
             spec = spec.estimating(schemas[0], functions)
         self._spec = spec
         self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
         self._step: int | None = None
-        """So many tuples are taken in together; None: all."""
+        """How many tuples are processed together; None: all."""
 
     def run(self, state: Any, trains: Sequence[Train], now: int) -> tuple[Any, Result]:
-        """Take in a train and emit the windows that it closes; many of them in pieces."""
+        """Process a train and emit the windows that it closes; many of them in pieces."""
         train = trains[0] if self.kept is None else self._weigh(trains[0], self.kept)
         if self._step is None:
             result = self._run(state, train, now)
@@ -72,11 +72,11 @@ class WindowKernel(Kernel):
 
     @abstractmethod
     def _take(self, state: Any, train: Train, now: int, emitted: Emitted) -> None:
-        """Take in a train, and emit the windows that its tuples close."""
+        """Process a train, and emit the windows that its tuples close."""
 
     @abstractmethod
     def _expire(self, state: Any, tick: Tick, emitted: Emitted) -> None:
-        """Emit the windows that were opened too long ago."""
+        """Emit the windows that have timed out."""
 
     @abstractmethod
     def _finish(self, state: Any, number: int, now: int, emitted: Emitted) -> Iterator[Emitted] | None:
@@ -91,20 +91,20 @@ class WindowKernel(Kernel):
 
     @abstractmethod
     def _opened(self, state: Any) -> Int64s:
-        """Return when the windows were opened that can time out."""
+        """Return when the windows that can time out were opened."""
 
     def weigh_by(self, kept: ShareLookup) -> None:
-        """Hear how much is kept of the tuples that come in."""
+        """Set the shares that drop boxes keep of the input; ignored unless it estimates."""
         if self.kept is not None:
             self.kept = kept
 
     def _weigh(self, train: Train, kept: ShareLookup) -> Train:
         """Return a train with the hidden columns."""
         shares = kept.shares(train.numbers)
-        # Of a share of 0 nothing can have come; what came nevertheless stands for itself.
+        # With a share of 0 no tuple should come; one that does stands for itself.
         weights = np.divide(1.0, shares, out=np.ones(len(shares)), where=shares > 0)
         made = train.with_columns((*train.columns, Column(weights), Column(weights * (weights - 1))))
-        # What others have found out about the tuples' groups holds for these, too.
+        # Groups that other boxes have computed for these tuples can be used here, too.
         made.base = train.base
         if train.memo is None:
             train.memo = {}
@@ -125,12 +125,14 @@ class WindowKernel(Kernel):
 
 
 _BY_PANE = ("partition", "pane", "stamps", "opened")
+_FEW = 64
+"""Up to so many panes, one pane is found by looking at all of them."""
 
 
 class Store:
-    """The open panes, sorted by (partition, pane), with parallel arrays of what they hold.
+    """The open panes, sorted by (partition, pane), with parallel arrays of their contents.
 
-    A call costs time in the order of the open panes, by a few vectorised passes; trains spread it.
+    A call takes time in proportion to the open panes, in a few vectorised passes; longer trains amortise it.
     """
 
     __slots__ = ("accumulators", "arrays", "opened", "pane", "partition", "stamps")
@@ -150,7 +152,11 @@ class Store:
         return len(self.pane)
 
     def locate(self, partition: Int64s, pane: Int64s) -> Indices:
-        """Return the places of panes, given sorted by (partition, pane); new ones are opened."""
+        """Return the indices of panes, which are given sorted by (partition, pane); new ones are opened."""
+        if len(pane) == 1 and len(self.pane) <= _FEW:
+            found: Indices = ((self.pane == pane) & (self.partition == partition)).nonzero()[0]
+            if len(found):
+                return found
         mine, theirs = composites((self.partition, self.pane), (partition, pane))
         places = np.searchsorted(mine, theirs)
         if len(mine):
@@ -230,7 +236,7 @@ class Store:
         return named
 
     def restore(self, named: dict[str, Any]) -> None:
-        """Take over what `dump` returned."""
+        """Restore what `dump` returned."""
         for name in _BY_PANE:
             setattr(self, name, named[name])
         self.arrays = [
@@ -262,7 +268,7 @@ class HeldTuples:
         self._parts.append(_Held(partition, pane, values, tuple(columns)))
 
     def _gather(self) -> _Held:
-        """Return all tuples, sorted by (partition, pane, order value, arrival), and remember them so."""
+        """Return all tuples, sorted by (partition, pane, order value, arrival), and keep them in this order."""
         if len(self._parts) > 1:
             every = _Held.joined(self._parts)
             self._parts = [every.take(np.lexsort((every.values, every.pane, every.partition)))]
@@ -294,6 +300,6 @@ class HeldTuples:
         return {**named, **pack_columns("held.", held.columns, self._types)}
 
     def restore(self, named: dict[str, Any]) -> None:
-        """Take over what `dump` returned."""
+        """Restore what `dump` returned."""
         columns = unpack_columns("held.", named, len(self._types))
         self._parts = [_Held(named["held.partition"], named["held.pane"], named["held.values"], columns)]

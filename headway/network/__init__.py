@@ -1,4 +1,4 @@
-"""What a user describes: networks, their schemas and QoS graphs, and what a file may name. Frozen and inert."""
+"""Networks as users describe them: schemas, QoS graphs, and what a file may name. Frozen data, no behaviour."""
 
 from headway.network.network import (
     Box,

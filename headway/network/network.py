@@ -22,12 +22,12 @@ _Item = TypeVar("_Item", "Source", "Box", "Output")
 
 
 class FrozenMap(Mapping[str, Any]):
-    """A mapping that cannot change, equal and hashed by value. Its order is kept but not compared."""
+    """An immutable mapping, compared and hashed by value. It keeps its order, which does not affect equality."""
 
     __slots__ = ("_entries",)
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
-        """Take over entries whose values are frozen already; use `freeze` for those that are not."""
+        """Wrap entries whose values are already frozen; otherwise use `freeze`."""
         self._entries = dict(entries)
 
     def __getitem__(self, key: str) -> Any:
@@ -48,21 +48,21 @@ class FrozenMap(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A static table as a box's input: a path, or a name that is given when the network runs."""
+    """A static table as a box's input: a path, or a name that the run resolves."""
 
     ref: str
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream that enters the network. `connector` says where it comes from, unless the run says it."""
+    """A stream that enters the network. `connector` says where it comes from, unless the run does."""
 
     name: str
     schema: Schema
     connector: FrozenMap | str | None = None
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the source as the file has it."""
+        """Return the source as it appears in a network file."""
         mapping: dict[str, Any] = {"schema": {field.name: type_name(field.type) for field in self.schema}}
         if self.connector is not None:
             mapping["source"] = thaw(self.connector)
@@ -78,14 +78,14 @@ class Box:
     spec: Operator
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the box as the file has it."""
+        """Return the box as it appears in a network file."""
         inputs = [{"table": item.ref} if isinstance(item, Table) else item for item in self.inputs]
         return {"op": self.spec.op, "in": inputs[0] if len(inputs) == 1 else inputs, **self.spec.to_mapping()}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A stream that leaves the network, with what its results are worth."""
+    """A stream that leaves the network, with its QoS."""
 
     name: str
     input: str
@@ -93,7 +93,7 @@ class Output:
     sink: FrozenMap | str | None = None
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the output as the file has it."""
+        """Return the output as it appears in a network file."""
         mapping: dict[str, Any] = {"from": self.input}
         qos: dict[str, Any] = {}
         if self.qos.latency is not None:
@@ -111,11 +111,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A whole network. The order of the sources is the order in which their tuples arrive in turn.
+    """A whole network. Sources take turns delivering tuples, in their order here.
 
-    A Network may still be wrong as a whole (loops, unknown inputs, types): `headway.checking.check` tells.
-    `folder` is where its file lies, for relative paths, and `trust` says what it may name; neither takes part in
-    equality.
+    A Network may still be invalid as a whole (loops, unknown inputs, types); see `headway.checking.check`. `folder` is
+    the directory of its file, for relative paths, and `trust` limits what it may name; neither affects equality.
     """
 
     name: str
@@ -139,7 +138,7 @@ class Network:
         return _by_name(self.outputs, name)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the network as the file has it; `headway.files.load` of it is equal to this network."""
+        """Return the network as it appears in a file; `headway.files.load` of it gives an equal network."""
         mapping: dict[str, Any] = {
             "network": self.name,
             "sources": {source.name: source.to_mapping() for source in self.sources},
@@ -147,7 +146,7 @@ class Network:
             "outputs": {output.name: output.to_mapping() for output in self.outputs},
         }
         if self.schedule is not None:
-            # What only Python can hold, such as a policy of one's own, is told by its name.
+            # What only Python can hold, such as a custom policy object, is represented by its type's name.
             told = {key: type(one).__name__ if is_object(one) else one for key, one in self.schedule.items()}
             mapping["schedule"] = thaw(told)
         return mapping
@@ -159,7 +158,7 @@ def arc_name(box: str, port: str) -> str:
 
 
 def check_name(name: object, kind: str) -> str:
-    """Return a name that may stand in a network, or raise a NetworkError."""
+    """Return a valid name, or raise a NetworkError."""
     if not isinstance(name, str):
         raise NetworkError(f"a {kind}'s name is text, not {name!r}; put it in quotes")
     if not name:
@@ -170,7 +169,7 @@ def check_name(name: object, kind: str) -> str:
 
 
 def freeze(value: object, where: str = "", depth: int = 0) -> Any:
-    """Return plain data (text, numbers, lists, mappings) as tuples and FrozenMaps; refuse everything else."""
+    """Convert plain data (text, numbers, lists, mappings) to tuples and FrozenMaps; reject everything else."""
     if depth > _DEEPEST:
         raise NetworkError(f"{where}: nested more than {_DEEPEST} levels deep")
     if value is None or isinstance(value, str | bool | int | float):
@@ -178,7 +177,7 @@ def freeze(value: object, where: str = "", depth: int = 0) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        # YAML reads the key `null` as nothing.
+        # YAML parses the key `null` as None.
         return FrozenMap(
             {"null" if key is None else str(key): freeze(inner, where, depth + 1) for key, inner in value.items()}
         )
@@ -190,12 +189,12 @@ def freeze(value: object, where: str = "", depth: int = 0) -> Any:
 
 
 def is_object(value: object) -> bool:
-    """Whether it is neither text, number, list nor mapping."""
+    """Whether a value is anything but plain data: text, a number, None, a path, a list or a mapping."""
     return value is not None and not isinstance(value, str | bool | int | float | Path | Mapping | list | tuple)
 
 
 def thaw(value: Any) -> Any:
-    """Return frozen data as plain dictionaries and lists."""
+    """Convert frozen data to plain dictionaries and lists."""
     if isinstance(value, Mapping):
         return {key: thaw(inner) for key, inner in value.items()}
     if isinstance(value, tuple | list):
@@ -208,7 +207,7 @@ def _points(graph: Graph) -> list[list[float]]:
 
 
 def _short(number: float) -> float:
-    """Write whole numbers as people do."""
+    """Write integral floats without a fraction."""
     return int(number) if number == int(number) and abs(number) < 2**53 else number
 
 

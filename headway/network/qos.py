@@ -1,4 +1,4 @@
-"""QoS graphs: what a late, lost or unimportant result is worth."""
+"""QoS graphs: the utility of results that are late, lost or of certain values."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Graph:
-    """A piecewise-linear utility: constant before the first and after the last point."""
+    """A piecewise-linear utility function, constant before the first and after the last point."""
 
     points: tuple[tuple[float, float], ...]
     _xs: Floats = field(init=False, repr=False, compare=False)
     _ys: Floats = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Keep the points as arrays, to evaluate whole trains at once."""
+        """Cache the points as arrays, to evaluate whole trains at once."""
         object.__setattr__(self, "_xs", np.array([x for x, _ in self.points], np.float64))
         object.__setattr__(self, "_ys", np.array([y for _, y in self.points], np.float64))
 
     @classmethod
     def parse(cls, points: object, where: str, descending: bool = False) -> Graph:
-        """Read ``[[0, 1], [2, 1], [10, 0]]``; x ascends, or descends where the file says it from 100 per cent down."""
+        """Parse ``[[0, 1], [2, 1], [10, 0]]``; `descending` also allows x to go down from 100 per cent."""
         if not isinstance(points, Sequence) or isinstance(points, str) or not points:
             raise NetworkError(
                 f"{where}: a QoS graph is a list of points such as [[0, 1], [2, 1], [10, 0]], not {points!r}"
@@ -51,12 +51,12 @@ class Graph:
         return float(np.interp(x, self._xs, self._ys))
 
     def values(self, xs: npt.NDArray[Any]) -> Floats:
-        """Return the utilities at many x."""
+        """Return the utilities at many values of x."""
         utilities: Floats = np.interp(xs, self._xs, self._ys)
         return utilities
 
     def gradient(self, x: float) -> float:
-        """Return the slope at x, to the right of it where two lines meet."""
+        """Return the slope at x; at a point, the slope to its right."""
         at = int(np.searchsorted(self._xs, x, side="right"))
         if at == 0 or at == len(self.points):
             return 0.0
@@ -65,14 +65,14 @@ class Graph:
 
     @property
     def critical_points(self) -> tuple[float, ...]:
-        """The x of the inner points where the slope changes."""
+        """The x values of inner points where the slope changes."""
         slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in pairwise(self.points)]
         inner = self.points[1:-1]
         return tuple(x for (x, _), left, right in zip(inner, slopes, slopes[1:], strict=False) if left != right)
 
     @property
     def good_until(self) -> float:
-        """The last x with the highest utility: the end of the good zone; infinite where it never ends."""
+        """The largest x with the highest utility, the end of the good zone; infinite if the graph ends there."""
         best = max(y for _, y in self.points)
         if self.points[-1][1] == best:
             return float("inf")
@@ -81,7 +81,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class ValueGraph:
-    """The utility of a result by the value of one of its fields."""
+    """The utility of a result as a function of the value of one of its fields."""
 
     field: str
     graph: Graph
@@ -89,7 +89,7 @@ class ValueGraph:
 
 @dataclass(frozen=True, slots=True)
 class QoS:
-    """What an output's results are worth: by latency in seconds, per cent delivered, and value."""
+    """The utility of an output's results: by latency in seconds, by per cent delivered, and by value."""
 
     latency: Graph | None = None
     loss: Graph | None = None
@@ -97,7 +97,7 @@ class QoS:
 
 
 def doubts(qos: QoS) -> list[str]:
-    """Return what graphs say that is allowed but probably not meant."""
+    """Return warnings about graphs that are valid but probably unintended."""
     found = []
     graphs = (("latency", qos.latency), ("loss", qos.loss), ("value", qos.value.graph if qos.value else None))
     for name, graph in graphs:

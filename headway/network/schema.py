@@ -1,4 +1,4 @@
-"""Stream types: ordered fields with Spark SQL types, held as Arrow types."""
+"""Stream schemas: ordered fields with Spark SQL types, held as Arrow types."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ _MEANT = {
     "row": "struct",
     "object": "struct",
 }
-"""Types of other languages and systems, and what they are called here."""
+"""Type names of other languages and systems, and the names used here."""
 TYPE_NAMES = (*_SIMPLE, "decimal(p,s)", "array<type>", "struct<name:type,...>")
 _NAMES = {type_: name for name, type_ in _SIMPLE.items()}
 HIDDEN_PREFIX = "__hw"
-"""Field names with this prefix are Headway's own."""
+"""Field names with this prefix are reserved for Headway."""
 DEEPEST = 30
-"""How deep arrays and structs may lie within each other: types are walked by recursion in many places."""
+"""How deep arrays and structs may be nested: types are traversed recursively in many places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,12 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a stream, in order. Names are unique and, as in Spark, compared without regard to case."""
+    """The fields of a stream, in order. Names are unique and, as in Spark, case-insensitive."""
 
     fields: tuple[Field, ...]
 
     def __post_init__(self) -> None:
-        """Refuse names that are doubled or reserved."""
+        """Reject duplicate or reserved names."""
         seen: set[str] = set()
         for field in self.fields:
             if not field.name:
@@ -103,7 +103,7 @@ class Schema:
         return len(self.fields)
 
     def __str__(self) -> str:
-        """Return the schema as Spark SQL writes it: ``sid int, time bigint``."""
+        """Render the schema in Spark SQL's notation: ``sid int, time bigint``."""
         return ", ".join(str(field) for field in self.fields)
 
     @property
@@ -117,7 +117,7 @@ class Schema:
         return tuple(field.type for field in self.fields)
 
     def find(self, name: str) -> int | None:
-        """Return the position of a field, whose name is compared without regard to case, or None."""
+        """Return the position of a field, by case-insensitive name, or None."""
         folded = name.lower()
         return next((position for position, field in enumerate(self.fields) if field.name.lower() == folded), None)
 
@@ -140,12 +140,12 @@ class Schema:
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema) -> Schema:
-        """Take over an Arrow schema; types without a Spark SQL name are refused."""
+        """Convert an Arrow schema; types without a Spark SQL name are rejected."""
         return cls(tuple(Field(field.name, normalise(field.type, field.name)) for field in schema))
 
     @classmethod
     def parse(cls, declaration: str | Mapping[str, object]) -> Schema:
-        """Read ``sid int, time bigint`` or ``{sid: int, time: bigint}``."""
+        """Parse ``sid int, time bigint`` or ``{sid: int, time: bigint}``."""
         if isinstance(declaration, str):
             fields = [_parse_field(part) for part in _split(declaration) if part.strip()]
         elif isinstance(declaration, Mapping):
@@ -158,7 +158,7 @@ class Schema:
 
 
 def type_name(type_: pa.DataType, depth: int = 0) -> str:
-    """Return the Spark SQL name of an Arrow type; what lies too deep in it is left out."""
+    """Return the Spark SQL name of an Arrow type; parts nested too deeply are elided."""
     if depth > DEEPEST:
         return "…"
     if type_ in _NAMES:
@@ -175,9 +175,9 @@ def type_name(type_: pa.DataType, depth: int = 0) -> str:
 
 
 def parse_type(text: object, field: str = "", depth: int = 0) -> pa.DataType:
-    """Read a Spark SQL type name such as ``bigint``, ``decimal(10,2)`` or ``array<int>``.
+    """Parse a Spark SQL type name such as ``bigint``, ``decimal(10,2)`` or ``array<int>``.
 
-    `depth` is how many arrays and structs it stands in; past DEEPEST it is a SchemaError.
+    `depth` is the number of enclosing arrays and structs; beyond DEEPEST a SchemaError is raised.
     """
     where = f"field '{field}': " if field else ""
     if not isinstance(text, str):
@@ -203,7 +203,7 @@ def parse_type(text: object, field: str = "", depth: int = 0) -> pa.DataType:
 
 
 def _meant(word: str) -> str:
-    """Return a hint for a type that does not exist; it names one of TYPE_NAMES."""
+    """Return a hint for an unknown type; it suggests one of TYPE_NAMES."""
     listed = {re.split("[(<]", name)[0]: name for name in TYPE_NAMES}
     known = {**_MEANT, **_ALIASES, **{name: name for name in listed}}
     close = nearest(word, known)
@@ -211,7 +211,7 @@ def _meant(word: str) -> str:
 
 
 def normalise(type_: pa.DataType, field: str = "") -> pa.DataType:
-    """Return the Headway type that holds values of any Arrow type, or raise a SchemaError."""
+    """Return the Headway type that holds the values of an Arrow type, or raise a SchemaError."""
     if nesting(type_) > DEEPEST:
         raise too_deep(f"field '{field}': " if field else "")
     return _normal(type_, field)
@@ -242,12 +242,12 @@ def _normal(type_: pa.DataType, field: str) -> pa.DataType:
 
 
 def too_deep(where: str) -> SchemaError:
-    """Return the error for a type with too much within each other."""
+    """Return the error for a type that is nested too deeply."""
     return SchemaError(f"{where}arrays and structs lie within each other more than {DEEPEST} deep, which is the limit")
 
 
 def nesting(type_: pa.DataType) -> int:
-    """Return how many arrays and structs lie within each other; of any Arrow type, and without recursion."""
+    """Return how deep arrays and structs are nested in any Arrow type; does not recurse."""
     deepest, pending = 0, [(type_, 0)]
     while pending:
         one, above = pending.pop()
@@ -279,7 +279,7 @@ def _parse_field(part: str) -> Field:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas that are outside of brackets."""
+    """Split at commas outside brackets."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         if character in "(<":

@@ -1,8 +1,8 @@
-"""What a network file may name: the one place that decides which paths, formats, options, hosts and tables pass.
+"""What a network file may name: the single place that decides on paths, formats, options, hosts and tables.
 
-A file of one's own may name anything that cannot run code. A file from a stranger may name only what the operator of
-the process allows. The checks are pure but for one thing: links in paths are followed, so that real paths are compared.
-What a run itself is given (`--input`, `--output`, Python) is the operator's word, and not asked about here.
+One's own file may name anything that cannot run code. A file from a stranger may name only what the operator of the
+process allows. The checks have no side effects, but they resolve symbolic links, to compare real paths. What a run is
+given directly (`--input`, `--output`, Python) comes from the operator and is not checked here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from urllib.parse import unquote, urlsplit
 from headway.errors import HeadwayError, choices, unknown
 
 STANDARD = "-"
-"""Standard input and output, as a path."""
+"""The path that means standard input or output."""
 LEVELS = ("own", "stranger")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _PLAIN_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[A-Za-z0-9._-]+(:[0-9]+)?(/[^?#%\\\s{}*\[\]]*)?")
-"""A URI that every parser reads alike: no user, no settings, no patterns, nothing escaped."""
+"""A URI that every parser reads the same way: no user, query, wildcards or escapes."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]+))?")
 _PATTERN = re.compile(r"[*?{}\[\]\\]")
 _SHOWN = 120
@@ -31,13 +31,13 @@ _SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Who wrote a network file, and what it may name. ``Trust()`` is a stranger who may name nothing.
+    """The author of a network file, and what it may name. ``Trust()`` is a stranger who may name nothing.
 
-    `paths` are folders that it may read and write, `read_only` folders that it may only read; a URI such as
-    ``s3://bucket/day`` is a folder elsewhere, and ``-`` is standard input and output. `hosts` are machines and buckets
+    `paths` are folders that the file may read and write, `read_only` folders that it may only read; a URI such as
+    ``s3://bucket/day`` is a remote folder, and ``-`` is standard input and output. `hosts` are machines and buckets
     that may be contacted (``name`` or ``name:port``), `tables` those of Spark's catalog. `formats` and `options` are
-    Spark's, beside those that are known to be harmless; they extend the lists for one's own files, too. Hosts, tables
-    and options may be patterns with ``*``. With `offline` nobody is contacted whom `hosts` does not name.
+    Spark's, in addition to those known to be harmless, also for one's own files. Hosts, tables and options may be
+    patterns with ``*``. With `offline`, only machines listed in `hosts` are contacted.
     """
 
     own: bool = False
@@ -50,7 +50,7 @@ class Trust:
     offline: bool = False
 
     def __post_init__(self) -> None:
-        """Take lists for tuples, and fix folders where they are now: the current one may change."""
+        """Normalise lists to tuples, and resolve folders now, because the working directory may change."""
         for one in fields(self):
             given = getattr(self, one.name)
             if one.name in ("own", "offline"):
@@ -67,19 +67,19 @@ class Trust:
             object.__setattr__(self, one.name, items)
 
     def by_operator(self) -> Trust:
-        """Return the trust for what the run itself gives: everything, with formats and options as for this file."""
+        """Return the trust for what the run itself is given: everything, plus the formats and options allowed here."""
         return replace(self, own=True, offline=False)
 
     def contacting_nobody(self) -> Trust:
-        """Return the trust for a mere check, which contacts no machine that `hosts` does not name."""
+        """Return the trust for a mere check, which contacts only machines listed in `hosts`."""
         return replace(self, offline=True)
 
-    # Checks. `who` begins the message and says where in the file it stands; `error` is what is raised.
+    # Checks. `who` is the prefix of the message and names the place in the file; `error` is the type raised.
 
     def check_path(
         self, path: str | Path, base: Path | None, who: str, error: type[HeadwayError], *, write: bool = False
     ) -> None:
-        """Raise `error` unless a path or a URI may be read, or written; a relative path is meant from `base`."""
+        """Raise `error` unless a path or URI may be read, or written; a relative path is resolved against `base`."""
         text = str(path)
         if "\0" in text:
             raise error(f"{who}: '{_show(text)}' has a NUL character, and no path has one")
@@ -93,7 +93,7 @@ class Trust:
             self._check_local(text, base, who, error, write)
 
     def check_pattern(self, path: str, who: str, error: type[HeadwayError]) -> None:
-        """Raise `error` for a stranger's path with wildcards that Spark would expand: they can lead out of a folder."""
+        """Raise `error` for a stranger's path with wildcards that Spark would expand: they can escape a folder."""
         if not self.own and _PATTERN.search(path):
             raise error(f"{who}: {_stranger('use wildcards')}, and '{_show(path)}' has one; name a folder")
 
@@ -110,7 +110,7 @@ class Trust:
     def check_format(
         self, name: str, known: Sequence[str], who: str, error: type[HeadwayError], *, kind: str = "format"
     ) -> None:
-        """Raise `error` unless a format of Spark may be named: a known one by oneself, an allowed one by anybody."""
+        """Raise `error` unless the format is explicitly allowed or, for one's own files, in `known`."""
         if name.lower() in {one.lower() for one in self.formats} or (self.own and name.lower() in known):
             return
         if not self.own:
@@ -123,7 +123,7 @@ class Trust:
     def check_option(
         self, name: str, format_: str, known: Sequence[str], own: Sequence[str], who: str, error: type[HeadwayError]
     ) -> None:
-        """Raise `error` unless an option may be given: one of `known`, or for one's own files one of `own`."""
+        """Raise `error` unless the option is in `known`, explicitly allowed or, for one's own files, in `own`."""
         lowered = name.lower()
         if lowered in known or (self.own and lowered in own) or _matches(lowered, self.options):
             return
@@ -185,7 +185,7 @@ STRANGER = Trust()
 
 
 def read_trust(given: object) -> Trust:
-    """Return the trust that Python says: ``own``, ``stranger``, a mapping of settings, or a Trust."""
+    """Return the trust for a Python argument: ``own``, ``stranger``, a mapping of settings, or a Trust."""
     if isinstance(given, Trust):
         return given
     if isinstance(given, Mapping):
@@ -204,7 +204,7 @@ def _stranger(what: str) -> str:
 
 
 def _refusal(who: str, what: str, flag: str, allowed: Sequence[str] | None = None) -> str:
-    """Return what a stranger's file may not do, what of this kind it may, and which flag lets it."""
+    """Return the message for a stranger's file: what is not allowed, what is, and the flag that allows it."""
     listed = "" if allowed is None else f" allowed: {choices(allowed)};"
     return f"{who}: {_stranger(what)};{listed} {flag} lets it"
 
@@ -217,13 +217,13 @@ def _quoted(text: str) -> str:
 
 
 def _show(text: str) -> str:
-    """Return what a file says as a message may: on one line and not too long."""
+    """Make text from a file safe for a message: on one line and truncated."""
     plain = "".join(one if one.isprintable() else "?" for one in text[: _SHOWN + 1])
     return plain if len(plain) <= _SHOWN else plain[:_SHOWN] + "…"
 
 
 def _word(name: str) -> str:
-    """Return a name as it stands on a command line, if it is one that could."""
+    """Return a name for use on a command line, or a placeholder if it is not suitable."""
     return name if re.fullmatch(r"[\w.:-]{1,80}", name) else "NAME"
 
 

@@ -1,7 +1,7 @@
-"""YAML and JSON text to plain data and back, without YAML's traps.
+"""Read and write plain data as YAML or JSON text, without YAML's pitfalls.
 
-Only true and false are truth values (``on:`` and ``no`` stay text), dates stay text, ``010`` is ten, and a
-key that stands twice is an error with its line.
+Only true and false are booleans (``on:`` and ``no`` stay text), dates stay text, ``010`` is ten, and a duplicate key is
+an error that names the line.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _MANY = (Mapping, list, tuple)
 _PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
 _DEEPEST = 100
 _LARGEST = 1_000_000
-"""How deeply what a text says may be nested, and how much it may be: aliases can make little text into much data."""
+"""Limits on the nesting and on the number of values of a text, because aliases expand a small text to large data."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain data only: text, numbers, truth values, null, lists and mappings."""
+    """Reads plain data only: text, numbers, booleans, null, lists and mappings."""
 
     _merged = 0
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own protocol
 
     def compose_mapping_node(self, anchor: Any) -> Any:
-        """Compose a mapping and refuse doubled keys, while their lines are known and nothing is merged yet."""
+        """Compose a mapping and reject duplicate keys, while line numbers are known and nothing is merged yet."""
         node = super().compose_mapping_node(anchor)
         seen: dict[str, int] = {}
         for key, _ in node.value:
@@ -58,7 +58,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def flatten_mapping(self, node: Any) -> None:
-        """Merge what ``<<`` names, a key once: PyYAML would keep doubles, which merges of merges multiply."""
+        """Merge mappings of ``<<`` without duplicates: PyYAML keeps them, and nested merges would multiply them."""
         own = [pair for pair in node.value if pair[0].tag != _MERGE]
         given = [value for key, value in node.value if key.tag == _MERGE]
         if not given:
@@ -79,7 +79,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what `_Loader` reads back as the same."""
+    """Writes data so that `_Loader` reads it back unchanged."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own protocol
 
@@ -113,7 +113,7 @@ def _construct_unknown(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
     )
 
 
-# Dates, sets, binary and whatever else has a tag is no data of ours; PyYAML stumbles over some of it, too.
+# Dates, sets, binary and other tagged values are not plain data; PyYAML also fails on some of them.
 _Loader.yaml_constructors = {
     tag: make
     for tag, make in yaml.SafeLoader.yaml_constructors.items()
@@ -125,9 +125,9 @@ _Loader.add_constructor(None, _construct_unknown)
 
 
 def read_text(text: str) -> Any:
-    """Return the data of a YAML or JSON text, or raise a NetworkError that names the line.
+    """Parse a YAML or JSON text, or raise a NetworkError that names the line.
 
-    It is a tree of a bounded size: aliases cannot make it endless or huge.
+    The result is a tree of bounded size: aliases cannot make it cyclic or huge.
     """
     data = _read(text)
     check_size(data)
@@ -135,7 +135,7 @@ def read_text(text: str) -> Any:
 
 
 def check_size(data: Any) -> None:
-    """Raise a NetworkError for data that is nested too deeply, perhaps without end, or too much."""
+    """Raise a NetworkError for data that is nested too deeply (or cyclic), or too large."""
     level, count = [data], 0
     for _ in range(_DEEPEST):
         some = [one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _MANY)]
@@ -153,7 +153,7 @@ def _read(text: str) -> Any:
         try:
             return json.loads(text, object_pairs_hook=_pairs)
         except (ValueError, RecursionError):
-            pass  # YAML in flow style, or a mistake that YAML's message locates
+            pass  # YAML in flow style, or an error that YAML's parser can locate
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -170,7 +170,7 @@ def _read(text: str) -> Any:
 
 
 def write_text(data: Any) -> str:
-    """Return plain data as YAML text that `read_text` reads back."""
+    """Render plain data as YAML text that `read_text` reads back."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 

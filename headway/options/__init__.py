@@ -1,1 +1,1 @@
-"""The one table of options of a run."""
+"""The single table of all options of a run."""

@@ -1,4 +1,4 @@
-"""What an option is, and the kinds of values that options take: in words, for Python and for the JSON Schema."""
+"""The class of an option, and the kinds of values that options take: in words, for Python and for the JSON Schema."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,27 +11,27 @@ from headway.network.trust import LEVELS
 UNIT_RULES = ("qos", "loss", "one", "output")
 SPREAD_RULES = ("auto", "none")
 FRONTS = ("auto", "native", "kernels")
-"""The names that `units`, `spread` and `front` take; the Spark engine knows what they mean."""
+"""The names that `units`, `spread` and `front` accept; the Spark engine defines their meaning."""
 
 Fits = Callable[[object], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of value: which values are of it, in words, for Python and for the JSON Schema."""
+    """A kind of value: the values allowed, in words, for Python and for the JSON Schema."""
 
     expected: str
     fits: Fits
     schema: Mapping[str, Any]
     names: tuple[str, ...] = ()
-    """The names that a text may be."""
+    """The names allowed if the value is text."""
     what: str = "rule"
-    """What such a name is called."""
+    """The noun for such a name, for messages."""
     also: str = ""
-    """What stands beside the names, in words."""
+    """The alternatives to the names, in words."""
 
     def complaint(self, name: str, value: object, *, key: bool) -> str:
-        """Return what is wrong with a value, or nothing; of a `key` it is said as of a place in a file."""
+        """Return a message that says what is wrong with a value, or ""; with `key`, worded for a key of a file."""
         if self.names and (isinstance(value, str) or not self.also):
             wrong = not isinstance(value, str) or value not in self.names
             return f"{name}: {unknown(self.what, str(value), self.names)}{self.also}" if wrong else ""
@@ -49,7 +49,7 @@ def _whole(value: object) -> bool:
 
 
 def _from(least: float) -> Fits:
-    """Return whether a value is a number of at least so much; infinity is one, too."""
+    """Return a check that a value is a number of at least `least`, or infinity."""
 
     def fits(value: object) -> bool:
         number = math.inf if value == math.inf else finite(value)
@@ -134,35 +134,35 @@ KINDS: Mapping[str, Kind] = {
     "trust": Kind("a level of trust", _any, {"enum": list(LEVELS)}, LEVELS, also=" "),
     "cut": Kind("a mapping such as {'units': 'one'}", lambda value: isinstance(value, Mapping), {"type": "object"}),
 }
-"""By name; a kind that only the command line reads need not be here."""
+"""By name; kinds of options that only the command line has may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. Texts have what is literal in backticks; a terminal shows quotes instead."""
+    """One option. In texts, literals are in backticks; a terminal shows quotes instead."""
 
     help: str
     kind: str = "any"
     default: Any = None
     flag: str = ""
-    """The command line's flag with its metavar, such as ``--rate SOURCE=N``; empty: it has none."""
+    """The command line's flag with its metavar, such as ``--rate SOURCE=N``; empty if it has none."""
     key: bool = False
-    """Whether a file's ``schedule`` may say it, under the option's name."""
+    """Whether it is a key of a file's ``schedule``, under the option's name."""
     call: bool = True
-    """Whether `headway.run` takes it, under the option's name."""
+    """Whether it is an argument of `headway.run`, under the option's name."""
     engine: str = ""
-    """The only engine that knows it."""
+    """The only engine that supports it; empty: all."""
     told: str = ""
-    """The default in words, where it is not the value itself."""
+    """The default in words, if that is not the value itself."""
     takes: str = ""
-    """What `headway.run` takes for it, where its type does not say so."""
+    """The values that `headway.run` accepts, if its type does not say so."""
     see: str = ""
-    """A link to what else there is to know."""
+    """A link to more documentation."""
     of: str = ""
-    """What its names are: ``source``, ``output`` or ``box``."""
+    """What its names refer to: ``source``, ``output`` or ``box``."""
     name: str = ""
     type: str = ""
-    """As Python writes it, of an argument of `headway.run`."""
+    """The Python type of an argument of `headway.run`, as source text."""
 
     @property
     def long(self) -> str:
@@ -171,27 +171,27 @@ class Option:
 
     @property
     def own_default(self) -> str:
-        """The default in words; empty where there is none worth telling."""
+        """The default in words; empty if there is none worth stating."""
         return self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
 
     @property
     def default_text(self) -> str:
-        """The default of an argument or a flag in words: a key of the file goes before that of the option itself."""
+        """The default of an argument or a flag in words: a key of the file takes precedence over the option's own."""
         return f"the file's, or {self.own_default}" if self.own_default and self.key else self.own_default
 
     @property
     def key_text(self) -> str:
-        """What a file's key of this option means, in a line."""
+        """The meaning of this option as a key of a file, in one line."""
         return self.meaning(self.own_default)
 
     def meaning(self, default: str) -> str:
-        """Return what it means, and whose it is, in a line."""
+        """Return the engine that supports it, its help and its default, in one line."""
         engine = f"engine `{self.engine}`: " if self.engine else ""
         return f"{engine}{self.help}" + (f" (default: {default})" if default else "")
 
 
 def check_value(option: Option, value: object, error: type[HeadwayError], *, key: bool = False) -> None:
-    """Raise an error for a value that is not of the option's kind; of a `key` it is said as of a place in a file."""
+    """Raise `error` for a value that is not of the option's kind; with `key`, worded for a key of a file."""
     complaint = KINDS[option.kind].complaint(option.name, value, key=key)
     if complaint:
         raise error(complaint)

@@ -1,9 +1,9 @@
-"""The one table of options: what a run can be told, by whom, and what each of it means.
+"""The single table of all options of a run.
 
-`OPTIONS` states every option once: its name, its default, its help, and where it is valid; only the type of an argument
-of `headway.run` stands in `RunOptions`, where type checkers look. All else reads this: the signature and the checks of
-`headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command line, and the tables of options in
-``docs/``. What options parse to is `headway.engines.runs.RunSettings`.
+`OPTIONS` defines every option once: its name, default, help, and where it is valid; only the types of the arguments
+of `headway.run` are in `RunOptions`, for type checkers. Everything else derives from it: the signature and the checks
+of `headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command line, and the tables of options in
+``docs/``. Options are parsed to `headway.engines.runs.RunSettings`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of `headway.run`, beside the network and its inputs, for type checkers."""
+    """The options of `headway.run`, besides the network and its inputs, for type checkers."""
 
     outputs: Mapping[str, object] | None
     rates: Mapping[str, float] | None
@@ -71,7 +71,7 @@ def _type_of(name: str) -> str:
 
 _CALL: Mapping[str, Option] = {
     "inputs": Option(
-        "where a source's tuples come from, instead of what the file says",
+        "where a source's tuples come from; overrides the file",
         "by name",
         of="source",
         flag="--input SOURCE=PATH",
@@ -80,7 +80,7 @@ _CALL: Mapping[str, Option] = {
         type="Mapping[str, object]",
     ),
     "outputs": Option(
-        "where an output's tuples go, instead of what the file says",
+        "where an output's tuples go; overrides the file",
         "by name",
         of="output",
         flag="--output OUTPUT=PATH",
@@ -88,21 +88,21 @@ _CALL: Mapping[str, Option] = {
         see="[sources and sinks](connectors.md)",
     ),
     "rates": Option(
-        "let a source's tuples arrive in time, so many per second, instead of as fast as they are read",
+        "let a source's tuples arrive at this rate, in tuples per second, instead of as fast as they are read",
         "by name",
         of="source",
         flag="--rate SOURCE=N",
         takes="by source: tuples per second",
     ),
     "tables": Option(
-        "what is behind a static table that the network names",
+        "the data of a static table that the network names",
         "by name",
         of="table",
         flag="--table NAME=PATH",
         takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
         "of rows as mappings",
     ),
-    "functions": Option("the functions that expressions may call", told="all that are registered"),
+    "functions": Option("the functions that expressions may call", told="all registered functions"),
     "strict": Option(
         "stop at the first malformed row or failing tuple, instead of counting it as a dead letter",
         "flag",
@@ -116,8 +116,8 @@ _CALL: Mapping[str, Option] = {
         takes="a path, or a function of a record batch",
     ),
     "engine": Option(
-        "what carries the network out: `spark` goes on after crashes and runs on clusters, `local` starts at once "
-        "and answers in milliseconds, `sim` runs in virtual time, at modelled costs",
+        "what executes the network: `spark` survives crashes and runs on clusters, `local` starts at once and has "
+        "latencies of milliseconds, `sim` runs in virtual time, at modelled costs",
         "text",
         "spark",
         flag="--engine ENGINE",
@@ -125,17 +125,17 @@ _CALL: Mapping[str, Option] = {
         see="[which engine](guide.md#which-engine)",
     ),
     "policy": Option(
-        "which box runs when: a policy such as `qos`, or all of the schedule, such as `qos/superbox/mc/auto`; "
+        "which box runs when: a policy such as `qos`, or a whole schedule such as `qos/superbox/mc/auto`; "
         "`headway policies` lists them",
         "policy",
         flag="--policy P",
         key=True,
         takes="text; a mapping with the keys `policy`, `unit`, `traversal`, `train`, `wait`, `plan`; or a policy "
-        "of your own, an object, which may also stand under `policy` in the mapping",
+        "object of your own, which may also be the value of `policy` in the mapping",
         see="[a schedule](policies.md#a-schedule)",
     ),
     "train": Option(
-        "the most tuples that a step takes, small for latency, large for throughput; or a rule: `50%`, `5ms`, "
+        "the most tuples that a step takes: few for latency, many for throughput; or a rule: `50%`, `5ms`, "
         "`64kB`, `spread:10ms`, `overhead:5%`, `auto`",
         "train",
         flag="--train N",
@@ -143,7 +143,7 @@ _CALL: Mapping[str, Option] = {
         see="[trains](policies.md#trains)",
     ),
     "wait": Option(
-        "serve a unit that has been ready for so long whatever the policy says; `off` for never",
+        "run a unit that has been ready for this long, whatever the policy says; `off` for never",
         "text",
         "10s",
         flag="--longest-wait TIME",
@@ -151,14 +151,14 @@ _CALL: Mapping[str, Option] = {
         see="[the longest wait](policies.md#the-longest-wait)",
     ),
     "workers": Option(
-        "how many boxes, on Spark how many streaming queries, may run at once; in `sim` the processors",
+        "how many boxes, or on Spark streaming queries, may run at once; in `sim` the number of processors",
         "positive",
-        told="1; on Spark the cores",
+        told="1; on Spark the number of cores",
         flag="--workers N",
         key=True,
     ),
     "memory": Option(
-        "above this much queued data the sources wait",
+        "how much data may be queued before the sources wait",
         "bytes",
         256 << 20,
         told="256 MiB",
@@ -166,23 +166,23 @@ _CALL: Mapping[str, Option] = {
         takes="bytes",
     ),
     "remember": Option(
-        "how many calls of a box its statistics (cost, selectivity, size) remember: fewer follow changes sooner, "
-        "more are steadier",
+        "how many recent calls of a box its statistics (cost, selectivity, size) reflect: fewer follow changes "
+        "faster, more are steadier",
         "calls",
         REMEMBER,
         flag="--remember CALLS",
         key=True,
     ),
     "half_life": Option(
-        "seconds after which a tuple counts half in rates and recent utilities",
+        "seconds after which a tuple counts half as much in rates and recent utilities",
         "seconds",
         HALF_LIFE,
         flag="--half-life SECONDS",
         key=True,
     ),
     "shed": Option(
-        "drop tuples when there is too much to do: `on`, `off`, a strategy (`loss`, `uniform`), or settings such "
-        "as `{most: 0.5, headroom: 0.8}`",
+        "drop tuples under overload: `on`, `off`, a strategy (`loss`, `uniform`), or settings such as "
+        "`{most: 0.5, headroom: 0.8}`",
         "shed",
         told="`off`",
         flag="--shed HOW",
@@ -191,19 +191,19 @@ _CALL: Mapping[str, Option] = {
         see="[load shedding](shedding.md)",
     ),
     "adaptive": Option(
-        "change policies while it runs: `amos` (learns which is best), `optimizer` (meets goals of latency, memory "
+        "switch policies during the run: `amos` (learns which is best), `optimizer` (meets goals for latency, memory "
         "and throughput), `off`, or settings such as `{use: amos, objectives: {latency: 1}}`",
         "adaptive",
         told="`off`",
         flag="--adaptive LAYER",
         key=True,
-        takes="a layer by name, a mapping with its settings, or a layer of your own, an object",
+        takes="a layer by name, a mapping with its settings, or a layer object of your own",
         see="[adaptive layers](policies.md#adaptive-layers)",
     ),
     "model": Option(
-        "what boxes cost and what else takes time: costs, overheads and seed, or the summary of a real run",
+        "the costs of boxes and of the engine: costs, overheads and seed, or the summary of a real run",
         "model",
-        told="1us a tuple, and what universal boxes say",
+        told="1us per tuple, and the costs of universal boxes",
         flag="--model FILE",
         key=True,
         engine="sim",
@@ -211,7 +211,7 @@ _CALL: Mapping[str, Option] = {
         see="[models](guide.md#models)",
     ),
     "trace": Option(
-        "record every step and why it was chosen; a file of it opens in `ui.perfetto.dev` or `chrome://tracing`, "
+        "record every step and why it was chosen; as a file, it opens in `ui.perfetto.dev` or `chrome://tracing`, "
         "and `headway explain` reads it",
         "flag",
         False,
@@ -220,42 +220,42 @@ _CALL: Mapping[str, Option] = {
         see="[why](guide.md#why-did-it-do-that)",
     ),
     "control": Option(
-        "through which other threads and callbacks end the run, or change what the adaptive layer wants",
+        "lets other threads and callbacks stop or pause the run, or change its policy, load shedding or adaptive layer",
         "control",
         takes="an `hw.Control`",
     ),
     "on_status": Option(
-        "is called with a [`Status`](#while-it-runs) four times a second; if it raises, the run ends with a "
+        "called with a [`Status`](#while-it-runs) four times a second; if it raises, the run ends with a "
         "`RunError` that says so",
         "callable",
         takes="a function",
     ),
     "clock": Option(
-        "what tells the time: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not "
-        "for `sim`, which has its own)"
+        "the clock to use: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not for "
+        "`sim`, which has its own)"
     ),
     "trust": Option(
-        "who wrote the file: `own` may name any path and host, `stranger` only what is allowed",
-        told="what `hw.load` was told, else `own`",
+        "how far to trust the file: `own` (yours) may name any path and host, `stranger` only what is allowed",
+        told="that given to `hw.load`, else `own`",
         takes='`"own"`, `"stranger"` or an `hw.Trust`',
         see="[safety](safety.md)",
     ),
     "master": Option(
-        "where Spark runs: all cores of this machine, or a cluster; an active session is used as it is",
+        "where Spark runs: on all cores of this machine, or on a cluster; an active session is used as it is",
         told="`local[*]`",
         flag="--master URL",
         engine="spark",
     ),
     "state": Option(
-        "keep everything here that the run needs to go on: after Ctrl-C or a crash, the same command again "
-        "continues with nothing lost and nothing twice; a directory, or a URI that a cluster's machines reach",
+        "where to save what the run needs to continue: after Ctrl-C or a crash, the same command continues it, with "
+        "nothing lost or repeated; a directory, or a URI that all machines of the cluster can reach",
         "path",
         flag="--state DIR",
         engine="spark",
         see="[state](spark.md#state)",
     ),
     "keep": Option(
-        "how long the log in the state keeps what every query has read, such as `10m` or `2 hours`",
+        "how long the log in the state keeps tuples that every query has read, such as `10m` or `2 hours`",
         "duration",
         0.0,
         told="`0s`",
@@ -264,7 +264,7 @@ _CALL: Mapping[str, Option] = {
         takes="seconds",
     ),
     "restart": Option(
-        "restart this box with an empty state although the saved one has a state for it, because it has changed",
+        "start this box with an empty state instead of its saved one, because the box has changed",
         "names",
         (),
         of="box",
@@ -287,31 +287,31 @@ _CALL: Mapping[str, Option] = {
         takes="settings by name",
     ),
 }
-"""What `headway.run` takes. What is None, the file or the default says."""
+"""The options of `headway.run`. For those that are None, the file or the default applies."""
 _PARTS = {
-    "unit": Option("what is scheduled as one: `box`, `superbox`, `spanner:5`", "text"),
+    "unit": Option("what is scheduled as one unit: `box`, `superbox`, `spanner:5`", "text"),
     "traversal": Option("the order of the boxes in a superbox: `mc`, `ml`, `mm`, `best`", "text"),
     "plan": Option(
-        "how many steps are carried out before the policy is asked again",
+        "how many steps run before the policy is asked again",
         "positive",
         256,
         engine="local",
     ),
 }
-"""The parts of a schedule that only its own mapping, or a file's, says one by one."""
+"""The parts of a schedule that only a mapping (an argument, or a file's) gives separately."""
 _CUT = {
     "units": Option(
         "which outputs share a streaming query: `qos`, those with common inputs and the same latency graph; "
-        "`loss`, as `qos`, with the same loss and value graphs, too; `one`, all with common inputs: the least "
-        "work; `output`, each by itself: the most freedom for the scheduler, at 0.3 s and more per micro-batch",
+        "`loss`, like `qos`, if their loss and value graphs are the same, too; `one`, all with common inputs: least "
+        "work; `output`, none: most freedom for the scheduler, at 0.3 s or more per micro-batch",
         "units",
-        told="`qos`, or `loss` where load is shed",
+        told="`qos`, or `loss` if load is shed",
         flag="--units RULE",
         see="[the cut](spark.md#the-cut)",
     ),
     "spread": Option(
-        "which aggregates run in all shards at once, each for its share of the partitions: `auto`, all that can; "
-        "`none`; or boxes by name",
+        "which aggregates run in all shards at once, each shard with its share of the partitions: `auto`, all that "
+        "can; `none`; or boxes by name",
         "spread",
         "auto",
         flag="--spread BOX[,BOX]",
@@ -319,30 +319,30 @@ _CUT = {
     "shards": Option(
         "how many keys the stateful operator of a query has, and so how many cores it can use",
         "positive",
-        told="all cores; a saved state keeps its number",
+        told="the number of cores; a saved state keeps its own",
         flag="--shards N",
     ),
     "front": Option(
-        "who runs queries without state: `native`, Spark's own operations, where they give the same results; "
-        "`kernels`, Headway's; `auto` chooses",
+        "what runs queries without state: `native`, Spark's own operations, where they give the same results; "
+        "`kernels`, Headway's kernels; `auto` chooses",
         "front",
         "auto",
-        flag="--front WHO",
+        flag="--front HOW",
     ),
 }
-"""How a network is cut into streaming queries: the keys of `cut`, which a file's schedule has itself."""
+"""How a network is cut into streaming queries: the keys of `cut`, which in a file are keys of the schedule itself."""
 
 OPTIONS: Mapping[str, Option] = {
     **{name: replace(one, name=name, type=one.type or _type_of(name)) for name, one in _CALL.items()},
     **{name: replace(one, name=name, key=True, call=False) for name, one in _PARTS.items()},
     **{name: replace(one, name=name, key=True, call=False, engine="spark") for name, one in _CUT.items()},
 }
-"""By name: all that a call, a file's ``schedule`` or a command line may say of a run."""
+"""By name: all options of a call, a file's ``schedule``, or the command line."""
 CALL = tuple(option for option in OPTIONS.values() if option.call)
 """The options of `headway.run`."""
 _KEYS = "engine policy unit traversal train wait plan remember half_life model shed adaptive workers"
 SCHEDULE = tuple(OPTIONS[name] for name in (*_KEYS.split(), *_CUT))
-"""What a file's ``schedule`` may say, in the order in which it is told."""
+"""The keys of a file's ``schedule``, in the order of the docs."""
 CUT_KEYS = tuple(_CUT)
 _EXAMPLES = {"source": "{'source': 'file.csv'}", "output": "{'output': 'file.csv'}", "rates": "{'source': 100}"}
 
@@ -353,14 +353,14 @@ def default_of(name: str) -> Any:
 
 
 def check_call(options: Mapping[str, Any]) -> None:
-    """Raise a RunError for options that `headway.run` does not know, and for values that are none of theirs."""
+    """Raise a RunError for unknown options of `headway.run`, and for invalid values."""
     known = [option.name for option in CALL]
     for name, value in options.items():
         if name not in known:
             raise RunError(unknown("option", name, known))
         option = OPTIONS[name]
         if value is None or option.kind in ("policy", "train", "text", "model", "shed", "adaptive"):
-            continue  # who reads it says what is wrong with it
+            continue  # its parser reports errors
         if option.kind == "by name" and not isinstance(value, Mapping):
             example = _EXAMPLES.get(name, _EXAMPLES.get(option.of, "{'name': 'value'}"))
             raise RunError(f"{name} is a mapping such as {example}, not {value!r:.100}")
@@ -368,7 +368,7 @@ def check_call(options: Mapping[str, Any]) -> None:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return a function's signature with the options in the place of its last parameter, which takes them all."""
+    """Return a function's signature with the options in place of its last parameter, which collects them."""
     own = inspect.signature(function)
     first = list(own.parameters.values())[:-1]
     named = [

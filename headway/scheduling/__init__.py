@@ -1,4 +1,4 @@
-"""Scheduling: policies, units and trains. Importing it registers the policies."""
+"""Scheduling: policies, units and trains. Importing this package registers the built-in policies."""
 
 from headway.scheduling import (  # noqa: F401 - each registers its policy
     bucketed,

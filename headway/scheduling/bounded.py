@@ -1,12 +1,12 @@
-"""A longest wait: any policy, but nobody who is ready waits for ever.
+"""The longest wait: wraps any policy so that no ready unit waits for ever.
 
-A policy that prefers some units may never come to others. With a longest wait, a unit that has been ready for so
-long without being served comes before anything else, the longest waiting first; all else is the policy's own choice.
+A policy that prefers some units may starve others. With a longest wait, a unit that has been ready for that long
+without being served comes before anything else, the longest waiting first; otherwise the policy decides.
 
-Who waits since when is looked up for all units at once, but only 16 times in a longest wait, and when somebody
-becomes overdue; so a large network costs little more than with the policy alone. A wait that began between two looks
-counts from the second, so that a unit is served at the latest 17/16 of the longest wait after it became ready, if
-steps are short: a step under way, and others that are overdue, come on top.
+Waits are updated for all units at once, but only 16 times per longest wait, and when a unit becomes overdue; so even
+in a large network this adds little to the cost of the policy. A wait that began between two of these checks counts
+from the second, so that a unit is served at the latest 17/16 of the longest wait after it became ready, if steps
+are short: the running step, and steps of other overdue units, add to that.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from headway.scheduling.policy import STEPS, Plan, Step, Term, Wrapper, apart, f
 from headway.scheduling.snapshot import NEVER, Snapshot, Unit
 
 LOOKS = 16
-"""How often in a longest wait all units are looked at."""
+"""How often per longest wait all units are checked."""
 _FEW = 4096
-"""Steps that may be remembered before they are taken into the array, in a small network."""
+"""Steps that may collect in `served` before a check, in a network with fewer units than that."""
 
 Served = tuple[tuple[Step, ...], Any]
-"""The steps of a plan, and the same of the plans before it, back to the last look; at the end None.
+"""A linked list of the steps of each plan since the last check, the newest first; ends with None.
 
-Memories of a pure policy do not change, and copying an array for each plan would cost more than some plans.
+A pure policy's memory is immutable, and copying an array for each plan would cost more than some plans.
 """
 
 
 class WaitMemory(NamedTuple):
-    """What is remembered from plan to plan."""
+    """The memory of `Bounded`."""
 
     units: tuple[Unit, ...] | None
     since: Int64s
-    """By unit: since when it has been ready and not served, as of the last look; the largest number where it is not."""
+    """By unit: the moment since which it has been ready and not served, as of the last check; otherwise NEVER."""
     look: int
-    """The moment of the next look."""
+    """The moment of the next check."""
     inner: Any
     served: Served | None = None
     many: int = 0
     """How many steps are in `served`."""
     favoured: tuple[int, ...] = ()
-    """Units that were overdue and whose step may still be under way: a preemptive policy must not end it."""
+    """Units that were overdue and whose step may still be running: a preemptive policy must not preempt it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded(Wrapper):
-    """Serve first who has been ready and not served for `longest` ns, then as the policy says.
+    """Serve first the units that have been ready but not served for `longest` ns, then follow the inner policy.
 
-    An overdue unit is given the snapshot's train, or less where the policy has a `size` of its own. A unit counts as
-    served when a plan names it, and its wait ends when it is not ready, or busy.
+    An overdue unit gets the snapshot's train, or less if the policy has a `size` of its own. A unit counts as
+    served when a plan names it; its wait also ends when it is no longer ready, or is busy.
 
-    The inner policy is asked for every plan, and its steps follow those for overdue units. An engine may refuse
-    steps, so it bears it that some of its own come to nothing. If it is preemptive, the step of an overdue unit is
-    named first until it ends.
+    The inner policy is asked for every plan, and its steps follow those for overdue units. Some of its steps may be
+    cut off, which it must tolerate anyway, because an engine may refuse steps. If it is preemptive, the step of an
+    overdue unit comes first in every plan until it ends.
     """
 
     longest: int
@@ -70,16 +70,16 @@ class Bounded(Wrapper):
             raise PolicyError(f"the longest wait is a time above 0, not {self.longest} ns")
 
     def start(self) -> WaitMemory:
-        """Nobody has been seen waiting."""
+        """Return a memory without any waits."""
         return _begun(None, self.policy.start())
 
     def plan(self, snapshot: Snapshot, memory: WaitMemory) -> tuple[Plan, WaitMemory]:
-        """Return the inner policy's plan, after the units that are overdue."""
+        """Return steps for overdue units, followed by the inner policy's plan."""
         if memory.units is not snapshot.units:
             memory = _begun(snapshot.units, memory.inner)
         plan, inner = self.policy.plan(snapshot, memory.inner)
         memory, preemptive = memory._replace(inner=inner), self.preemptive
-        # If it lets all wait, perhaps nothing happens by itself: it must be known when somebody becomes overdue.
+        # If the policy makes all units wait, there may be no event; the plan must end when a unit becomes overdue.
         idle = not plan.steps and (preemptive or snapshot.free > 0)
         if not idle and not memory.favoured and not self._looks(snapshot, memory):
             served, many = (plan.steps, memory.served), memory.many + len(plan.steps)
@@ -88,7 +88,7 @@ class Bounded(Wrapper):
         since = _looked(snapshot, memory)
         urgent = self._first(snapshot, memory, since)
         plan = self._with(urgent, plan, snapshot)
-        since[[step.unit for step in plan.steps]] = NEVER  # the array is new
+        since[[step.unit for step in plan.steps]] = NEVER  # safe to change: the array is new
         due = int(since.min(initial=NEVER)) + self.longest
         favoured = tuple([step.unit for step in plan.steps if step.unit in urgent]) if preemptive else ()
         memory = WaitMemory(snapshot.units, since, min(due, snapshot.now + self._pause), inner, favoured=favoured)
@@ -103,11 +103,11 @@ class Bounded(Wrapper):
         return memory.inner
 
     def told(self, memory: WaitMemory, change: Callable[[Any], Any]) -> WaitMemory:
-        """Return the memory after somebody has changed that of the inner policy."""
+        """Return the memory with the inner policy's memory replaced by `change` of it."""
         return memory._replace(inner=change(memory.inner))
 
     def terms(self, snapshot: Snapshot, memory: WaitMemory) -> tuple[Term, ...]:
-        """Return for how long units are overdue, and the inner policy's terms; nothing where that tells none."""
+        """Return how long overdue units have waited (s), then the inner policy's terms; () if it has none."""
         told = terms_of(self.policy, snapshot, memory.inner)
         if not told:
             return ()
@@ -119,7 +119,7 @@ class Bounded(Wrapper):
         return Term("overdue", waited, largest=True), *told
 
     def rule(self, snapshot: Snapshot, memory: WaitMemory, unit: int) -> str | None:
-        """Return whether a unit was overdue, or the inner policy's rule."""
+        """Return "longest wait" for an overdue unit, otherwise the inner policy's rule."""
         if unit in self._urgent(snapshot, memory):
             return "longest wait"
         return self.policy.rule(snapshot, memory.inner, unit)
@@ -129,22 +129,22 @@ class Bounded(Wrapper):
         return max(1, self.longest // LOOKS)
 
     def _looks(self, snapshot: Snapshot, memory: WaitMemory) -> bool:
-        """Return whether it is time for a look."""
+        """Return whether it is time to check all units."""
         return snapshot.now >= memory.look or memory.many >= max(_FEW, len(snapshot.units))
 
     def _urgent(self, snapshot: Snapshot, memory: WaitMemory) -> list[int]:
-        """Return the units that come before anything else."""
+        """Return the units that come before the inner policy's steps."""
         if memory.units is not snapshot.units or not (memory.favoured or self._looks(snapshot, memory)):
             return []
         return self._first(snapshot, memory, _looked(snapshot, memory))
 
     def _first(self, snapshot: Snapshot, memory: WaitMemory, since: Int64s) -> list[int]:
-        """Return the units whose step goes on, and those that have waited for too long, the longest waiting first."""
+        """Return the favoured units whose step continues, then the overdue ones, the longest waiting first."""
         late = np.flatnonzero(since <= snapshot.now - self.longest)
         return list(dict.fromkeys([*_going_on(snapshot, memory), *foremost(late, [since], STEPS).tolist()]))
 
     def _with(self, urgent: list[int], plan: Plan, snapshot: Snapshot) -> Plan:
-        """Return a plan with some units first."""
+        """Return a plan with steps for the urgent units first."""
         if not urgent:
             return plan
         sizes = dict(plan.steps)
@@ -155,7 +155,7 @@ class Bounded(Wrapper):
             units = apart(snapshot, [*urgent, *dict(plan.steps)], snapshot.workers)
             return Plan(tuple([Step(unit, sizes[unit]) for unit in units]), plan.until)
         most = snapshot.room
-        if snapshot.workers > 1:  # no longer than the policy's own plan, or than workers are free
+        if snapshot.workers > 1:  # no more steps than the policy's own plan has, or than workers are free
             most = min(most, max(snapshot.free, len(plan.steps)))
             free = apart(snapshot, urgent, snapshot.free)
             own = [step for step in own if step.unit in free]
@@ -163,19 +163,19 @@ class Bounded(Wrapper):
         return Plan((*own, *[step for step in plan.steps if step.unit not in named])[:most], plan.until)
 
     def _asking_again(self, snapshot: Snapshot, plan: Plan, moment: int) -> Plan:
-        """Return the plan with a moment at which it is looked again; one that has passed is no such moment."""
+        """Return the plan with `until` at most at a moment, or, if that has passed, at the next regular check."""
         until = moment if moment > snapshot.now else snapshot.now + self._pause
         return Plan(plan.steps, until if plan.until is None else min(until, plan.until))
 
 
 def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
-    """Return the memory in which nobody has been seen waiting; a look comes first."""
+    """Return a memory without any waits; the next plan checks all units."""
     since: Int64s = np.full(len(units or ()), NEVER, np.int64)
     return WaitMemory(units, since, -NEVER, inner)
 
 
 def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
-    """Return by unit since when it has been waiting, as it is now, in a new array."""
+    """Return by unit the moment since which it has been waiting, as of this snapshot; a new array."""
     since, served = memory.since.copy(), memory.served
     while served is not None:
         steps, served = served
@@ -184,6 +184,6 @@ def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
 
 
 def _going_on(snapshot: Snapshot, memory: WaitMemory) -> list[int]:
-    """Return the units that were overdue and whose step is under way, or was begun."""
+    """Return the favoured units whose step is running or was preempted."""
     ready, busy, spent = snapshot.ready, snapshot.busy, snapshot.spent
     return [unit for unit in memory.favoured if ready[unit] and (busy[unit] or spent[unit] > 0)]

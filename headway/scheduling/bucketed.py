@@ -1,23 +1,23 @@
-"""Bucketed slope-slack: nearly the order of slope and slack, at a cost that does not grow with the network.
+"""Bucketed slope-slack: approximately the order of slope-slack, at a cost that does not grow with the network.
 
 After Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 6.2. The plane of utility
-and slack (see `slope_slack`) is cut into g times s buckets, numbered in the order in which they are served: by utility
-from the largest down, then by slack from the least up. Units in one bucket count as equals and are served round robin::
+and slack (see `slope_slack`) is divided into g times s buckets, numbered in the order in which they are served: by
+descending utility, then by ascending slack. Units in the same bucket count as ties and are served round robin::
 
     bucket(unit) = (utility * g / steepest, largest first; slack * s / largest critical point, smallest first)
 
-- Utilities run from 0, or from the least where a graph rises, to the steepest of all graphs.
-- Slacks run from 0 to the largest critical point. The last bucket is for units without one ahead (slack
-  infinite), which have nothing left to miss, unless there is only one.
+- Utilities range from 0, or from the least where a graph rises, to the steepest of all graphs.
+- Slacks range from 0 to the largest critical point. The last bucket is for units without a critical point ahead
+  (infinite slack), which have no deadline left to miss, unless there is only one bucket.
 
-While nothing happens to a unit its expected output latency grows by a second a second. So it is known when it
-will come to another bucket, and that moment stands in a calendar, a heap. A decision looks at the units whose moment
-has come, at those whose readings changed (`Snapshot.changed`), and at those it chooses; of the rest it copies what is
-remembered of ready units, which takes nanoseconds for each. Where a snapshot does not say what changed, all ready
-units are looked at, at once with arrays.
+While nothing happens to a unit, its expected output latency grows by one second per second. So the time at which it
+moves to another bucket is known, and is kept in a calendar, a heap. A plan examines the units whose time has come,
+those whose readings changed (`Snapshot.changed`), and those it chooses; the state of all other ready units is only
+copied, which takes nanoseconds each. If a snapshot does not say what changed, all ready units are examined at once
+with arrays.
 
-A unit's cost is the one read when the unit last changed; it drifts slowly, and unread drift moves a unit by less
-than a bucket. With one bucket this is round robin, with many it is `slope-slack`.
+A unit's cost is the one read when the unit last changed; costs drift slowly, and a drift that was not read moves a
+unit by less than one bucket. With one bucket this is round robin, with many it is `slope-slack`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from headway.scheduling.snapshot import Snapshot, Unit
 _DEFAULT = 20
 _MOST = 4096
 _NEVER = -1
-"""In place of the moment at which a unit changes its bucket."""
+"""Marks a unit that never moves to another bucket by itself."""
 _STALE = 64
-"""Dates that no longer hold, beyond one for each unit, after which the calendar is cleared of them."""
+"""Outdated entries, beyond one per unit, after which the calendar is rebuilt without them."""
 
 Chosen = tuple[list[int], list[int]]
 """The first units in the order, and the bucket of each."""
@@ -54,20 +54,20 @@ Chosen = tuple[list[int], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """What is remembered. A plan copies what it changes."""
+    """The policy's memory. A plan copies what it changes."""
 
     graphs: BucketGraphs
     turns: Mapping[int, int]
-    """By bucket: the unit at which its next round begins; those served last at the end, at most `_MOST`."""
+    """By bucket: the unit at which its next round begins; the last served buckets at the end, at most `_MOST`."""
     known: Index | Sweep | None = None
-    """Of the ready units: a sweep where the last plan looked at all of them."""
+    """The ready units; a Sweep if the last plan examined all of them."""
 
 
 @dataclass(frozen=True)
 class Bucketed(Policy):
     """Serve the ready units by bucket, and round robin within a bucket.
 
-    How long a plan is, and that its steps do not share boxes where there are several workers, is as in `Ranked`.
+    As in `Ranked`, the length of a plan is limited, and with several workers its steps do not share boxes.
     """
 
     gradients: int = _DEFAULT
@@ -91,13 +91,13 @@ class Bucketed(Policy):
         return plan, Buckets(memory.graphs, _passed_on(memory.turns, order, buckets, set(chosen)), known)
 
     def prepare(self, snapshot: Snapshot, memory: Buckets | None) -> Buckets:
-        """Lay the graphs out, once for a network."""
+        """Compute the ranges of the graphs, once per network."""
         if memory is None or memory.graphs.units is not snapshot.units:
             return Buckets(bucket_graphs(snapshot.topology, snapshot.units, self.gradients, self.slacks), {})
         return memory
 
     def terms(self, snapshot: Snapshot, memory: Buckets) -> tuple[Term, ...]:
-        """Return the gradient's and the slack's bucket, of all units and as of this snapshot."""
+        """Return the gradient and slack buckets of all units, as of this snapshot."""
         every = np.arange(len(snapshot.units))
         latency = snapshot.latencies + _expected(snapshot, every)
         gradient, slack = np.divmod(memory.graphs.places(every, latency), self.slacks)
@@ -105,15 +105,15 @@ class Bucketed(Policy):
 
 
 class Sweep(NamedTuple):
-    """All ready units, as they were read at a moment (ns)."""
+    """Readings of all ready units at one moment (ns)."""
 
     now: int
     train: int
     units: Places
     latency: Floats
-    """By place: the expected output latency of a unit."""
+    """By entry of `units`: the expected output latency."""
     expected: Floats
-    """By place: the seconds until its train would be delivered."""
+    """By entry of `units`: the seconds until the unit's train would be delivered."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Sweep:
@@ -123,7 +123,7 @@ class Sweep(NamedTuple):
         return cls(snapshot.now, snapshot.train, units, snapshot.latencies[units] + expected, expected)
 
     def first(self, snapshot: Snapshot, memory: Buckets, most: int, work: float) -> Chosen:
-        """Return the first units in the order, until there are so many, or so many seconds of work."""
+        """Return the first units in the order, up to a number of units or seconds of work."""
         able = np.flatnonzero(~snapshot.busy[self.units])
         if most < 1 or not len(able):
             return [], []
@@ -142,7 +142,7 @@ class Sweep(NamedTuple):
 def _passed_on(
     turns: Mapping[int, int], order: Sequence[int], buckets: Sequence[int], chosen: set[int]
 ) -> Mapping[int, int]:
-    """Let it be the turn of the first in each bucket that was passed over, or of the one after the last."""
+    """Return the turns after a plan: per bucket, the first unit passed over, or else the one after the last served."""
     after, passed = dict(turns), set()
     for unit, bucket in zip(order, buckets, strict=True):
         if bucket not in passed:
@@ -158,21 +158,21 @@ def _passed_on(
 
 @dataclass
 class Index:
-    """Which ready unit is in which bucket, and when it will be in another. Made by a plan, never changed after it."""
+    """The bucket of each ready unit, and when it moves to another. Built by a plan, and immutable after it."""
 
     graphs: BucketGraphs
     train: int
     origin: int
-    """The moment (ns) from which seconds are counted: few, so that differences stay exact."""
+    """The moment (ns) from which seconds are counted; recent, so that differences stay exact."""
     placed: dict[int, tuple[int, float, float, int]] = field(default_factory=dict)
     """By unit: its bucket, its expected output latency less the seconds since the origin, the seconds until its
-    train would be delivered, and the moment (ns) at which it changes its bucket."""
+    train would be delivered, and the moment (ns) at which it moves to another bucket."""
     members: dict[int, list[int]] = field(default_factory=dict)
-    """By bucket that has some: its units, ascending."""
+    """By non-empty bucket: its units, ascending."""
     occupied: list[int] = field(default_factory=list)
-    """These buckets, ascending."""
+    """The non-empty buckets, ascending."""
     calendar: list[tuple[int, int]] = field(default_factory=list)
-    """A heap of moments and units; those that differ from what is said in `placed` no longer hold."""
+    """A heap of moments and units; entries whose moment differs from that in `placed` are outdated."""
     _own: set[int] = field(default_factory=set, compare=False)
     """The buckets whose lists are not shared with the index that this one was copied from."""
 
@@ -187,7 +187,7 @@ class Index:
         return made
 
     def copy(self) -> Index:
-        """Return an index that can be changed without changing this one."""
+        """Return a copy that can be changed without changing this index."""
         calendar = self.calendar
         if len(calendar) > 2 * len(self.placed) + _STALE:
             calendar = [(date, unit) for unit, (_, _, _, date) in self.placed.items() if date != _NEVER]
@@ -198,7 +198,7 @@ class Index:
         return Index(self.graphs, self.train, self.origin, placed, members, occupied, calendar)
 
     def read(self, snapshot: Snapshot, changed: Iterable[int]) -> None:
-        """Bring the buckets up to date, given the units whose readings have changed."""
+        """Update the buckets, given the units whose readings have changed."""
         now, placed, calendar = snapshot.now, self.placed, self.calendar
         since = (now - self.origin) / SECOND
         due = []
@@ -217,9 +217,10 @@ class Index:
                 self._leave(unit)
 
     def first(self, snapshot: Snapshot, turns: Mapping[int, int], most: int, work: float) -> Chosen:
-        """Return the first units in the order, until there are so many, or so many seconds of work.
+        """Return the first units in the order, up to a number of units or seconds of work.
 
-        Who is busy keeps its place: that ends with a step of perhaps another unit, and nothing of its own changes.
+        Busy units stay in their buckets: when another unit's step ends, a unit may stop being busy without any change
+        of its own readings.
         """
         ready, busy, placed = snapshot.ready, snapshot.busy, self.placed
         units: list[int] = []
@@ -232,7 +233,7 @@ class Index:
             for unit in chain(islice(members, turn, None), islice(members, turn)):
                 if busy[unit]:
                     continue
-                if not ready[unit]:  # perhaps only a snapshot that was not shown to us told that
+                if not ready[unit]:  # a snapshot that this policy did not get may have reported the change
                     gone.append(unit)
                     continue
                 units.append(unit)
@@ -248,7 +249,7 @@ class Index:
         return units, buckets
 
     def _place(self, unit: int, latency: float, expected: float, since: float, now: int) -> None:
-        """Put a unit into its bucket, and note when it will leave it."""
+        """Put a unit into its bucket, and enter in the calendar when it leaves it."""
         bucket, seconds = self.graphs.place(unit, latency)
         before = self.placed.get(unit)
         if before is None or before[0] != bucket:
@@ -277,7 +278,7 @@ class Index:
             del members[bisect_left(members, unit)]
 
     def _list(self, bucket: int) -> list[int]:
-        """Return the units of a bucket as a list that may be changed."""
+        """Return the units of a bucket as a list that this index may change."""
         if bucket not in self._own:
             self._own.add(bucket)
             if bucket not in self.members:
@@ -287,30 +288,29 @@ class Index:
 
 
 def _expected(snapshot: Snapshot, units: Places) -> Floats:
-    """Return for some units the seconds until their trains would be delivered."""
+    """Return the seconds until the trains of some units would be delivered."""
     costs = snapshot.costs
     return costs.overhead[units] + costs.cost[units] * np.minimum(snapshot.waiting[units], snapshot.train)
 
 
 class Ranges(NamedTuple):
-    """What a set of graphs says, by range of latency: one more than there are ends between them."""
+    """Gradient bucket and critical point of a set of graphs, by range of latency; n ends separate n + 1 ranges."""
 
     ends: list[float]
-    """The latencies at which a range ends, ascending; the range that begins there includes it."""
+    """The latencies between ranges, ascending; each belongs to the range that it begins."""
     first: list[int]
-    """The first bucket of the gradient: the one of the least slack."""
+    """By range: the first bucket of its gradient, the one with the least slack."""
     critical: list[float]
-    """The next critical point, infinite where there is none."""
+    """By range: the next critical point, infinite if there is none."""
 
 
 @dataclass(frozen=True)
 class BucketGraphs:
-    """The ranges of all units: one by one for `place`, and as padded arrays for `places`.
+    """The ranges of all units: as lists for `place`, and as padded arrays for `places`.
 
-    For each distinct set of graphs the latencies are laid out once at which the gradient's bucket or the next
-    critical point changes. Within such a range slack falls by a second a second, so that the slack's bucket, and
-    when it changes, follow from a division; a table of all changes would be as long as there are slacks, and no
-    faster.
+    The latencies at which the gradient bucket or the next critical point changes are computed once per distinct set
+    of graphs. Within such a range slack falls by one second per second, so that the slack bucket, and when it
+    changes, follow from a division; a table of all changes would have an entry per slack bucket and be no faster.
     """
 
     units: tuple[Unit, ...]
@@ -322,16 +322,18 @@ class BucketGraphs:
     ranges: tuple[Ranges, ...]
     """By distinct set of graphs."""
     kind: list[int]
-    """By unit: which of them is its own."""
+    """By unit: the index of its set of graphs."""
     kinds: Places
+    """The same as an array."""
     ends: Floats
     """By end, then by set of graphs: padded with infinity."""
     first: Places
-    """By range, then by set of graphs; so is the next."""
+    """By range, then by set of graphs."""
     critical: Floats
+    """By range, then by set of graphs."""
 
     def place(self, unit: int, latency: float) -> tuple[int, float]:
-        """Return a unit's bucket at an expected output latency, and in how many seconds it changes (may be never)."""
+        """Return a unit's bucket at an expected output latency, and the seconds until it changes (may be infinite)."""
         ends, first, critical = self.ranges[self.kind[unit]]
         at = bisect_right(ends, latency)
         until = ends[at] if at < len(ends) else math.inf
@@ -340,7 +342,7 @@ class BucketGraphs:
             return first[at] + self.slacks - 1, until - latency
         width, largest = self.width, self.largest
         slack = min(max(math.ceil((point - latency) / width) - 1, 0), largest)
-        # The quotient may be off by a rounding: the edges decide, so that a bucket never ends before it begins.
+        # The quotient may be off by a rounding error: the edges decide, so that a bucket never ends before it begins.
         while slack > 0 and point - slack * width <= latency:
             slack -= 1
         while slack < largest and point - (slack + 1) * width > latency:
@@ -350,7 +352,7 @@ class BucketGraphs:
         return first[at] + slack, until - latency
 
     def places(self, units: Places, latency: Floats) -> Places:
-        """Return the buckets of some units at an expected output latency each."""
+        """Return the buckets of some units, given the expected output latency of each."""
         kind = self.kinds[units]
         place = kind.copy()
         for ends in self.ends:
@@ -366,7 +368,7 @@ class BucketGraphs:
 
 
 def bucket_graphs(topology: Topology, units: tuple[Unit, ...], gradients: int, slacks: int) -> BucketGraphs:
-    """Lay the ranges out, once for a network."""
+    """Compute the ranges of all units."""
     numbers: dict[tuple[Graph, ...], int] = {}
     kind = [numbers.setdefault(_graphs(topology, unit), len(numbers)) for unit in units]
     steps = [_steps(graphs) for graphs in numbers]
@@ -401,7 +403,7 @@ def _graphs(topology: Topology, unit: Unit) -> tuple[Graph, ...]:
 
 
 def _steps(graphs: tuple[Graph, ...]) -> tuple[list[float], list[float], list[float]]:
-    """Return where ranges end, and by range the utility and the next critical point of some graphs together."""
+    """Return the ends of the ranges of a set of graphs, and by range its total utility and next critical point."""
     points = [[x for x, _ in graph.points] for graph in graphs]
     steep = [slopes(graph) for graph in graphs]
     critical = sorted({x for graph in graphs for x in critical_latencies(graph) if x < math.inf})
@@ -414,7 +416,7 @@ def _steps(graphs: tuple[Graph, ...]) -> tuple[list[float], list[float], list[fl
 
 
 def _merged(ends: list[float], first: list[int], critical: list[float]) -> Ranges:
-    """Return the ranges without the ends at which nothing changes."""
+    """Return the ranges with equal neighbours merged."""
     kept = [at for at in range(len(ends)) if (first[at], critical[at]) != (first[at + 1], critical[at + 1])]
     rest = [0, *(at + 1 for at in kept)]
     return Ranges([ends[at] for at in kept], [first[at] for at in rest], [critical[at] for at in rest])

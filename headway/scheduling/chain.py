@@ -1,4 +1,4 @@
-"""Chain: first the boxes that set memory free fastest, together with those that must run before them.
+"""Chain: first the boxes that free memory fastest, together with those that must run before them.
 
 Babcock, Babu, Datar and Motwani, "Chain: Operator Scheduling for Memory Minimization in Data Stream Systems" (SIGMOD
 2003). A path's progress chart has a point for every box, and one for the start::
@@ -6,11 +6,11 @@ Babcock, Babu, Datar and Motwani, "Chain: Operator Scheduling for Memory Minimiz
     x = C1 + S1 C2 + ... + S1 ... Sk-1 Ck   seconds of work on a tuple that enters the path, up to and with box k
     y = S1 ... Sk * size                    expected size of what is then left of it; 0 after the last box
 
-Its lower envelope goes from point to point, from each to the one that is reached most steeply. A box has the slope of
-the piece of the envelope that spans it as its priority, the steepest where it is on several paths: so a box that frees
-nothing itself is worth running if it leads to one that frees much. Steepest first, equals by their oldest tuple, and
-among tuples of one moment the one furthest downstream: a piece frees something only at its end, so each tuple of a
-burst is brought through it before the next one.
+Its lower envelope connects points, from each to the one with the steepest descent. A box's priority is the slope of
+the piece of the envelope that spans it, the steepest if the box is on several paths: so a box that frees nothing
+itself is worth running if it leads to one that frees much. Steepest first, ties by the oldest tuple, and among tuples
+with the same timestamp the one furthest downstream: a piece frees memory only at its end, so each tuple of a burst is
+processed to the end of the piece before the next one.
 
 It keeps queues small in bursts. Tuples near the end of a path with a flat end wait long, though.
 """
@@ -27,7 +27,7 @@ from headway.scheduling.paths import MANY, ByPath, Paths, Stretches
 from headway.scheduling.policy import register_policy
 
 _ROUNDS = 16
-"""Rounds over all paths at once; few paths need more, and those are finished one by one."""
+"""Rounds over all paths at once; the few paths that need more are finished one by one."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:
     """Return the pieces of the lower envelope of every path.
 
     Where a stretch is steeper than the one before, no piece of the envelope ends between them; joining such
-    neighbours until there are none leaves the envelope, in whatever order they are joined.
+    neighbours until there are none yields the envelope, whatever the order of joining.
     """
     for _ in range(rounds):
         steeper = stretches.steeper()
@@ -58,7 +58,7 @@ def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:
 
 
 def _one_by_one(stretches: Stretches) -> Mask:
-    """Return which stretches are to be joined to the one before, in one go along each path that is not done."""
+    """Return which stretches to join to the one before, in a single pass along each unfinished path."""
     joins: Mask = np.zeros(len(stretches.cost), np.bool_)
     bounds = np.append(np.flatnonzero(stretches.begins), len(joins))
     unfinished = np.unique(np.searchsorted(bounds, np.flatnonzero(stretches.steeper()), side="right") - 1)

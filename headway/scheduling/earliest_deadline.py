@@ -1,18 +1,18 @@
 """Earliest deadline first: the unit whose oldest tuple is the first to leave the good zone.
 
-The classical rule of real-time scheduling, with the deadline read from the QoS graphs. For every unit::
+The classical rule of real-time scheduling, with deadlines from the QoS graphs. For every unit::
 
     good     = the end of the good zone of its outputs, the least over them
     deadline = oldest stamp + good
     place    = the number of its last box in topological order
 
 and the units are ordered by (deadline, smallest first; place, largest first). An output without a latency graph, or
-with one that never falls, has the zone of `graphs.DEFAULT_GOOD`; so has a unit that leads to no output. Equals go
-from the outputs backwards, as in `fifo`: what is nearest to delivery can be sure to make it.
+with one that never falls, has the zone of `graphs.DEFAULT_GOOD`; so has a unit that leads to no output. Ties go
+from the outputs backwards, as in `fifo`: the tuples nearest to delivery are surest to make their deadline.
 
-While everything can be delivered in time this order does so. Under overload it does not: the tuples that are late
+If everything can be delivered in time, this order does so. Under overload it does not: tuples that are late
 already have the earliest deadlines, are served first, and make the next ones late; `slope-slack` gives them up.
-Nor does it ask what a step costs. Units where only marks wait come last.
+It also ignores what a step costs. Units where only marks wait come last.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.snapshot import NEVER, Layout, Snapshot
 
 _LONGEST = 2**62
-"""The longest good zone that is told apart, in nanoseconds: 146 years."""
+"""The limit of a good zone in nanoseconds, so that sums do not overflow: 146 years."""
 
 
 @dataclass(frozen=True)
 class EarliestDeadline(Ranked):
-    """Serve the ready units by the deadline of their oldest tuple, equals from the outputs backwards."""
+    """Serve the ready units by the deadline of their oldest tuple, ties from the outputs backwards."""
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
         """Return the deadline and the place."""
         good, last = snapshot.layout.once(_allowances), snapshot.layout.once(last_boxes)
-        # The largest number stands for no tuple: adding to it would make it the smallest.
+        # NEVER (no tuple) is the largest integer: adding to it would overflow.
         deadline: Int64s = np.minimum(snapshot.oldest, NEVER - good) + good
         return Term("deadline", deadline), Term("place", last, largest=True)
 

@@ -1,10 +1,10 @@
-"""Feedback: outputs that do badly gain priority, outputs that do well give it back.
+"""Feedback: outputs with low utility gain priority, outputs in their good zone lose it again.
 
 The feedback-based assignment of priorities in Abadi et al., "Aurora: a new model and architecture for data stream
-management" (VLDB Journal 2003), section 4.3, which gives the idea and no rule. The rule here: at every look, by
+management" (VLDB Journal 2003), section 4.3, which gives the idea but no rule. The rule here: at every update, by
 default 100 ms after the last one, for every output::
 
-    u         = mean utility of the tuples delivered since the last look
+    u         = mean utility of the tuples delivered since the last update
     shortfall = 1 - u / best, where best is the highest utility of its latency graph
     priority  = min(MOST, priority + shortfall)   if shortfall > TOLERANCE: it does badly
                 priority * KEEP                   otherwise: it is in its good zone
@@ -12,15 +12,16 @@ default 100 ms after the last one, for every output::
 A unit's priority is the largest of its outputs', as a whole number; the units are ordered by (priority, largest
 first; oldest stamp, smallest first).
 
-Why so. What does badly is raised by how badly it does, within a few looks; what does well sinks slowly, because the
-reason why it does well may be its priority. Whole numbers let outputs that do about as well share by age
-instead of one shutting the others out by a hair. The bounds make the rule forgetful: after bad times all return to
-0, where the policy is first in, first out, and when everybody does badly all meet at MOST, where it is so, too.
+Reasons: an output that does badly rises in proportion to its shortfall, within a few updates; one that does well
+falls slowly, because it may do well thanks to its priority. With whole numbers, outputs that do about equally well
+share by age; otherwise a tiny difference would let one shut out the others. The bounds limit the effect of the past:
+after bad times all priorities return to 0, where the policy is first in, first out; and when all outputs do badly,
+all priorities reach MOST, with the same effect.
 
-An output that delivered nothing since the last look is judged by what waits for it: its shortfall is 1 if the oldest of
-these tuples is past the good zone, else 0. Waiting as such is no harm, and an interval may be shorter than a good zone
-or a step; but nobody waits unseen, whatever the priority of others: a starving output gains 1 with each look. Outputs
-without a latency graph always deliver the utility 1, so they gain priority by starving only, beyond
+An output that delivered nothing since the last update is judged by the tuples waiting for it: its shortfall is 1 if
+the oldest of them is past the good zone, else 0. Waiting as such does no harm, and an interval may be shorter than a
+good zone or a step; but a starving output gains 1 with each update, whatever the priority of the others. Outputs
+without a latency graph always deliver the utility 1, so they gain priority only by starving, beyond
 `graphs.DEFAULT_GOOD`. Units that lead to no output have the priority 0.
 """
 
@@ -41,35 +42,35 @@ from headway.scheduling.policy import Policy, Ranked, Term, register_policy
 from headway.scheduling.snapshot import NEVER, Layout, Snapshot
 
 MOST = 8.0
-"""The highest priority: an output that starves is there after as many looks."""
+"""The highest priority; a starving output reaches it after as many updates."""
 KEEP = 0.95
-"""How much of its priority an output in its good zone keeps from look to look: from MOST to 0 in 55 looks."""
+"""The share of its priority that an output in its good zone keeps at each update: from MOST to 0 in 55 updates."""
 TOLERANCE = 0.01
-"""The shortfall up to which an output counts as good: a few late tuples in a hundred are no reason to act."""
+"""The shortfall up to which an output counts as good: a few slightly late tuples are no reason to act."""
 INTERVAL = 100 * MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
 class UnitOutputs:
-    """Which unit leads to which output: one row for each pair, in the order of the units. And what outputs want."""
+    """The outputs of each unit, one row per pair in the order of the units; and the outputs' best utility and zone."""
 
     units: int
-    """How many there are."""
+    """The number of units."""
     unit: Places
     output: Places
     best: Floats
-    """By output: the highest utility that it can have."""
+    """By output: the highest utility of its latency graph."""
     good: Floats
     """By output: the end of its good zone in seconds."""
 
     def oldest(self, stamps: Int64s) -> Int64s:
-        """Return by output the least stamp of the units that lead to it, the largest number if there is none."""
+        """Return by output the smallest stamp of the units that lead to it; NEVER if no unit does."""
         oldest = np.full(len(self.best), NEVER)
         np.minimum.at(oldest, self.output, stamps[self.unit])
         return oldest
 
     def largest(self, priorities: Floats) -> Floats:
-        """Return by unit the largest priority of its outputs, 0 where it has none."""
+        """Return by unit the largest priority of its outputs; 0 if it has none."""
         largest = np.zeros(self.units)
         np.maximum.at(largest, self.unit, priorities[self.output])
         return largest
@@ -77,11 +78,11 @@ class UnitOutputs:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackMemory:
-    """What is remembered: priorities, and what had been delivered at the last look. Arrays are its own."""
+    """The policy's memory: priorities, and the deliveries up to the last update. Its arrays are copies."""
 
     leads: UnitOutputs
     looked: int
-    """When (ns)."""
+    """The moment of the last update (ns)."""
     delivered: Int64s
     """By output: tuples delivered until then."""
     earned: Floats
@@ -97,10 +98,10 @@ class Feedback(Ranked):
     """Serve the ready units by the priority of their outputs, then by their oldest tuple."""
 
     interval: int = INTERVAL
-    """The least time between two looks at the outputs (ns)."""
+    """The minimum time between two updates of the priorities (ns)."""
 
     def prepare(self, snapshot: Snapshot, memory: FeedbackMemory | None) -> FeedbackMemory:
-        """Look at the outputs if it is time to; all begin with the priority 0."""
+        """Update the priorities if the interval has passed; initially all are 0."""
         if memory is None or memory.leads is not snapshot.layout.once(_unit_outputs):
             return _begin(snapshot)
         if snapshot.now - memory.looked < self.interval:
@@ -113,10 +114,10 @@ class Feedback(Ranked):
 
 
 def shortfalls(best: Floats, delivered: Int64s, earned: Floats, late: Mask) -> Floats:
-    """Return by output how badly it does, from 0 (in its good zone) to 1.
+    """Return by output its shortfall, from 0 (in its good zone) to 1.
 
-    `delivered` and `earned` are tuples and their utilities since the last look, `late` says where the oldest waiting
-    tuple is past the good zone, which counts where nothing was delivered.
+    `delivered` and `earned` count tuples and sum their utilities since the last update; `late` says whether the
+    oldest waiting tuple is past the good zone, which decides if nothing was delivered.
     """
     mean = earned / np.maximum(delivered, 1)
     lacking = np.clip(1 - mean / np.where(best > 0, best, 1.0), 0.0, 1.0)
@@ -124,7 +125,7 @@ def shortfalls(best: Floats, delivered: Int64s, earned: Floats, late: Mask) -> F
 
 
 def moved(priorities: Floats, shortfall: Floats) -> Floats:
-    """Return the priorities after a look that found these shortfalls."""
+    """Return the priorities updated by these shortfalls."""
     return np.where(shortfall > TOLERANCE, np.minimum(MOST, priorities + shortfall), priorities * KEEP)
 
 

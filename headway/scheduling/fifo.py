@@ -1,18 +1,18 @@
 """First in, first out: the unit with the oldest waiting tuple.
 
-A tuple carries the moment at which it entered the network along its whole path, so that age is age in the network
-and not in one queue. For every unit::
+A tuple carries the time at which it entered the network along its whole path, so that its age is the time in the
+network and not in one queue. For every unit::
 
     oldest = the smallest such stamp among its waiting tuples
     place  = the number of its last box in topological order
 
-and the units are ordered by (oldest, smallest first; place, largest first). Results of a tuple carry its stamp on,
-and a box stands after all boxes that it reads: by the second term a tuple is pushed through its whole path before
-its equals start, which is the pipelined FIFO of Sharaf et al., "Preemptive Rate-based Operator Scheduling in a Data
-Stream Management System", section 3.4. It keeps latency even, and knows nothing of costs and of what is urgent.
+and the units are ordered by (oldest, smallest first; place, largest first). Results of a tuple keep its stamp, and a
+box comes after all boxes that it reads: by the second term a tuple is pushed through its whole path before others of
+the same age start, which is the pipelined FIFO of Sharaf et al., "Preemptive Rate-based Operator Scheduling in a Data
+Stream Management System", section 3.4. It keeps latency even, and ignores costs and urgency.
 
-What is pushed is a train, and an engine that carries out long plans starts others meanwhile: trains of 1 and a
-room of 1 make it the FIFO of the paper. Units where only marks wait come last.
+What is pushed is a train, and an engine that carries out long plans starts others meanwhile: with trains of 1 and a
+room of 1 it is the FIFO of the paper. Units where only marks wait come last.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headway.scheduling.snapshot import Layout, Snapshot
 
 @dataclass(frozen=True)
 class Fifo(Ranked):
-    """Serve the ready units by their oldest tuple, equals from the outputs backwards."""
+    """Serve the ready units by their oldest tuple, ties from the outputs backwards."""
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
         """Return the oldest timestamp and the place."""
@@ -37,7 +37,7 @@ class Fifo(Ranked):
 
 
 def last_boxes(layout: Layout) -> Int64s:
-    """Return by unit the number of its last box; a larger one is never upstream of a smaller one."""
+    """Return by unit the number of its last box; boxes are numbered in topological order."""
     return np.array([max(unit.boxes) for unit in layout.units], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The latency graphs of all units as arrays, so that they are evaluated at once: slopes, slacks and good zones."""
+"""The latency graphs of all units as arrays, for vectorised slopes, slacks and good zones."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headway.network.qos import Graph
 from headway.scheduling.snapshot import Layout
 
 DEFAULT_GOOD = 1.0
-"""Seconds until which an output without a latency graph, or with one that never falls, counts as good.
+"""The end of the good zone, in seconds, of an output without a latency graph, or with one that never falls.
 
-Somebody who looks at results takes half a second for at once, and half a second of arrivals shares out the
-fixed costs even of steps that take tens of milliseconds to start.
+Half of it is used for waiting: to people who watch results half a second is immediate, and half a second of arrivals
+amortises even the fixed cost of steps that take tens of milliseconds to start.
 """
 
 
@@ -30,21 +30,21 @@ class UnitGraphs:
     unit: Places
     """By row: its unit."""
     first: Places
-    """Where the rows of a unit begin, for the units that have some."""
+    """The first row of each unit that has rows."""
     points: Floats
     """By point, then by row: the x of the graph's points, padded with infinity."""
     slopes: Floats
     """By segment, then by row: the slope before the first point (0), between the points, and after the last (0)."""
     critical: Floats
-    """By segment, then by row: the next critical point or end of the good zone, infinite where there is none."""
+    """By segment, then by row: the next critical point or end of the good zone, infinite if there is none."""
     single: bool
-    """Whether each unit has just one row."""
+    """Whether each unit has exactly one row."""
 
     def slopes_and_slacks(self, latency: Floats) -> tuple[Floats, Floats]:
-        """Return by unit, at a latency in seconds each: the utility lost per second, and the seconds to the next point.
+        """Return the utility lost per second, and the seconds to the next critical point, by unit at its latency (s).
 
-        Summed over the outputs, and the least of them; 0 and infinity for units without graphs. Several latencies of
-        each unit may be given at once, as rows.
+        The first is the sum over the unit's outputs, the second the minimum; 0 and infinity for units without graphs.
+        `latency` may have several rows, each with one latency per unit.
         """
         rows = len(self.unit)
         if self.single:
@@ -54,7 +54,7 @@ class UnitGraphs:
         else:
             x = latency[..., self.unit]
         place = np.arange(rows) + np.zeros(x.shape, np.intp)
-        for points in self.points:  # few, and faster one after the other than row by row
+        for points in self.points:  # graphs have few points, so this is faster than a search per row
             place += (points <= x) * rows
         slope = self.slopes.take(place)
         slack: Floats = self.critical.take(place) - x
@@ -69,7 +69,7 @@ class UnitGraphs:
 
 
 def unit_graphs(layout: Layout) -> UnitGraphs:
-    """Lay the graphs out."""
+    """Build the arrays."""
     rows = [
         (at, graph)
         for at, unit in enumerate(layout.units)
@@ -95,18 +95,18 @@ def unit_graphs(layout: Layout) -> UnitGraphs:
 
 def slopes(graph: Graph) -> list[float]:
     """Return the slope before the first point (0), between the points, and after the last (0)."""
-    # Single precision, so that lines that are meant to be equally steep are.
+    # Single precision, so that lines that are meant to be equally steep compare equal.
     between = [float(np.float32((y1 - y0) / (x1 - x0))) for (x0, y0), (x1, y1) in pairwise(graph.points)]
     return [0.0, *between, 0.0]
 
 
 def critical_latencies(graph: Graph) -> list[float]:
-    """Return the critical points, and the end of the good zone, which may be infinite; ascending."""
+    """Return the critical points and the end of the good zone, which may be infinite, in ascending order."""
     return sorted({*graph.critical_points, graph.good_until})
 
 
 def following(critical: Sequence[float], ends: Iterable[float]) -> list[float]:
-    """Return by range of latency, of which these are the ends, the next critical one; infinite where there is none."""
+    """Return the next critical latency of each range between `ends`; infinite if there is none."""
     return [min([x for x in critical if x > begin], default=math.inf) for begin in (-math.inf, *ends)]
 
 
@@ -120,29 +120,29 @@ def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """How long the units' outputs are good, in seconds."""
+    """The good zones of the units' outputs, in seconds."""
 
     ends: Floats
-    """By output, and once more for units without any: the end of the good zone as its graph has it."""
+    """By output, with a last entry for units without outputs: the end of the good zone by its graph."""
     graded: Mask
-    """By output, and once more: whether it has a graph."""
+    """By output, with the same last entry: whether it has a graph."""
     outputs: Int64s
-    """The outputs of all units, one unit after the other."""
+    """The outputs of all units, unit by unit."""
     starts: Int64s
-    """By unit: where its outputs begin there."""
+    """By unit: the index of its first output in `outputs`."""
     bound: Floats
-    """By unit: the shortest time after which its windows time out."""
+    """By unit: the shortest timeout of its windows; infinite if they have none."""
 
     def least(self, ends: Floats) -> Floats:
-        """Return by unit the least of its outputs' ends."""
+        """Return by unit the smallest of its outputs' ends."""
         return np.minimum.reduceat(ends[self.outputs], self.starts) if len(self.starts) else np.zeros(0)
 
     def patience(self, held: Floats) -> tuple[Floats, Floats]:
-        """Return by unit how long its tuples may take for somebody who waits, and the least of that among all others.
+        """Return by unit the seconds that its tuples may take, and the smallest such value among all other units.
 
         That is the end of the shortest good zone among its outputs, less the time for which windows hold tuples anyway
-        (`held`, by output); no longer than its windows take to time out. What is late whatever one does (held for
-        longer than it is good) is not hurried.
+        (`held`, by output), and at most the timeout of its windows. Nothing is subtracted for outputs without a graph,
+        or late regardless (held beyond their good zone), which need not be hurried.
         """
         inside = np.zeros(len(self.ends))
         inside[: len(held)] = held
@@ -157,7 +157,7 @@ class Zones:
 
 
 def good_ends(topology: Topology) -> list[float]:
-    """Return by output the end of its good zone, as it stands in the graph."""
+    """Return by output the end of its good zone by its graph, at least 0; DEFAULT_GOOD if there is none."""
     graphs = [qos.latency for qos in topology.qos]
     ends = [math.inf if graph is None else graph.good_until for graph in graphs]
     return [DEFAULT_GOOD if end == math.inf else max(0.0, end) for end in ends]

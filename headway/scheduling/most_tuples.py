@@ -1,14 +1,14 @@
-"""Most tuples in queue: the unit at which most tuples wait, among equals the one furthest upstream.
+"""Most tuples in queue: the unit with the most waiting tuples; ties go to the one furthest upstream.
 
 This is MTIQ in the paper on AMoS, section 2.1::
 
     tuples = the number of tuples that wait at the unit's boxes
 
-and the units are ordered by tuples, largest first; equals in the order of their numbers, which is that of the
-network: the paper does not say who comes first among equals, but its table 2 shows it. Long trains share the fixed
-cost of a step, and the longest queue shrinks first, so queues stay short in all. Results come late and in bursts: a
-selective box far downstream is served only when its queue has become the longest, and under lasting overload a unit
-with few tuples waits for as long as others have more. Units where only marks wait come last.
+and the units are ordered by tuples, largest first; ties by unit number, which follows the network: the paper does not
+state how ties are broken, but its table 2 shows it. Long trains amortise the fixed cost of a step, and the longest
+queue shrinks first, so queues stay short overall. Results come late and in bursts: a selective box far downstream is
+served only when its queue has become the longest, and under lasting overload a unit with few tuples waits for as long
+as others have more. Units where only marks wait come last.
 """
 
 from __future__ import annotations

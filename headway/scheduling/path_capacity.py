@@ -5,9 +5,9 @@ Queries over Streams" (BNCOD 2004). The processing capacity of the path O1, ...,
 
     capacity = 1 / (C1 + S1 C2 + S1 S2 C3 + ...)
 
-Its boxes share it; one that is on several paths has the largest. A chosen path is run from its beginning to its end,
-for as long as tuples wait before it. As boxes are chosen one at a time here, this means: among equals the one
-furthest downstream first, so that what has been taken in is delivered before more is taken in. Then the oldest tuple.
+All boxes of the path have this priority; a box on several paths has the largest. A chosen path is run from beginning
+to end, for as long as tuples wait before it. As boxes are chosen one at a time here, this means: ties go to the one
+furthest downstream, so that tuples that were taken in are delivered before more are taken in. Then the oldest tuple.
 """
 
 from __future__ import annotations

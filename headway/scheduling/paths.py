@@ -1,12 +1,12 @@
-"""Paths from where tuples enter to where they leave, as flat arrays: what Chain and MavStream's policies share.
+"""Paths from the sources to the last boxes, as flat arrays: the common part of Chain and MavStream's policies.
 
-Such a policy looks at a path as a whole. A tuple that enters it costs ``C1 + S1 C2 + S1 S2 C3 + ...`` seconds on its
-way, and shrinks at each box from what goes in to what comes out, until it leaves the system with the last box and
-takes up nothing. What a filter with routes sends elsewhere is not on the path: S is its selectivity times the share
-of the path's route. Drawn over each other these are the path's progress chart. A policy cuts the path into stretches
-and says what each is worth; every box then has the priority of its stretch, the largest where it is on several.
+Such a policy considers a path as a whole. A tuple that enters it costs ``C1 + S1 C2 + S1 S2 C3 + ...`` seconds on its
+way, and shrinks at each box from its input to its output size, until it leaves the system at the last box. Tuples that
+a routing filter sends elsewhere are not on the path: its S is the selectivity times the share of the path's route. Size
+over cost is the path's progress chart. A policy cuts the path into stretches and assigns a value to each; a box's
+priority is the value of its stretch, the largest if it is on several.
 
-Priorities move slowly and networks may be large, so they are kept for a while (`PathPriorities`) instead of being
+Priorities change slowly and networks may be large, so they are cached for a while (`PathPriorities`) instead of being
 computed for every plan.
 """
 
@@ -29,23 +29,23 @@ from headway.scheduling.policy import Ranked, Term
 from headway.scheduling.snapshot import Layout, Snapshot
 
 TINY = 1e-12
-"""Seconds that a tuple costs at least, so that what was never measured counts as very fast."""
+"""The minimum cost of a tuple in seconds, so that boxes that were never measured count as very fast."""
 PAUSE = SECOND // 20
-"""Nanoseconds for which priorities are kept."""
+"""Nanoseconds for which priorities are cached."""
 _PLACE = 5_000
-"""Nanoseconds for which they are kept for each place, if that is longer: computing them must stay a small share."""
+"""Nanoseconds per place for which they are cached, if that is longer: computing them must stay a small share."""
 _MOST = 1_000_000
 """Places in all paths after which a new path ends where it meets an older one."""
 MANY = 1e100
-"""The most tuples that come of one, so that products along long paths stay finite."""
+"""The most results per tuple, so that products along long paths stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Paths cut into stretches, in their order. What is said is said of one tuple that enters the stretch.
+    """Paths cut into stretches, in their order. All values are per tuple that enters the stretch.
 
-    So nothing is lost on long paths where tuples become very few or very many; and slopes are the same as if it were
-    said of a tuple that enters the path, because what it costs and what it frees are both as many times as much.
+    This keeps precision on long paths where tuples become very few or very many; and slopes are the same as per tuple
+    that enters the path, because the cost and the freed memory scale by the same factor.
     """
 
     first: Places
@@ -55,14 +55,15 @@ class Stretches:
     cost: Floats
     """Seconds of work; above 0."""
     passing: Floats
-    """Tuples that come out."""
+    """Tuples that it emits."""
     size_in: Floats
+    """Bytes of the tuple."""
     size_out: Floats
-    """Bytes of a tuple that comes out, 0 where it leaves the system."""
+    """Bytes of a tuple that it emits; 0 where tuples leave the system."""
 
     @property
     def slope(self) -> Floats:
-        """Bytes that are set free per second of work, by stretch; below 0 where tuples grow."""
+        """Bytes freed per second of work, by stretch; below 0 where tuples grow."""
         return (self.size_in - self.passing * self.size_out) / self.cost
 
     def steeper(self) -> Mask:
@@ -73,7 +74,7 @@ class Stretches:
         return found
 
     def joined(self, joins: Mask) -> Stretches:
-        """Return these with some of them joined to the one before, which is on the same path."""
+        """Return the stretches with some joined to the one before, which must be on the same path."""
         heads = np.flatnonzero(~joins)
         if len(heads) == len(joins):
             return self
@@ -90,10 +91,10 @@ class Stretches:
         )
 
     def _left(self, place: Places, longest: int) -> Floats:
-        """Return how many tuples reach a stretch that is the first, second, ... (`place`) of those to be joined."""
+        """Return how many tuples reach each stretch, given its position (`place`) among those joined to one."""
         left: Floats = np.append(1.0, self.passing[:-1])
         left[place == 0] = 1.0
-        # Products over 1, 2, 4, ... places: few rounds even on long paths, and the same for paths that are alike.
+        # Products over 1, 2, 4, ... places: few rounds even on long paths, and equal results for equal paths.
         stride = 1
         while stride < longest:
             some = np.flatnonzero(place >= stride)
@@ -103,15 +104,15 @@ class Stretches:
 
 
 class Paths:
-    """The paths of a network, laid end to end; a place is a box on a path.
+    """The paths of a network, concatenated; a place is a box on a path.
 
-    A path leads from every box that reads a source to a box that nobody reads. At a fork it takes the first branch
-    that no path took before, or else the first; branches that are left over are paths of their own, from their
+    From every box that reads a source a path leads to a box without consumers. At a fork it takes the first branch
+    that no path has taken yet, or else the first; branches that are left over are paths of their own, from their
     first box on. So every box is on a path, and all paths together have no more places than entries times depth.
     """
 
     def __init__(self, topology: Topology, most: int = _MOST) -> None:
-        """Find the paths, once for a network. Beyond `most` places a path ends where it meets an older one."""
+        """Find the paths, once per network. Beyond `most` places a path ends where it meets an older one."""
         self.routes = tuple(_routes(topology, most))
         lengths = np.array([len(route) for route in self.routes], np.intp)
         self.box: Places = np.array([box for route in self.routes for box in route], np.intp)
@@ -128,21 +129,20 @@ class Paths:
         arc = {pair: at for at, pair in enumerate(topology.arcs)}
         self._followed = np.delete(np.arange(len(self.box)), self._last)
         self._arcs: Places = np.array([arc[pair] for route in self.routes for pair in pairwise(route)], np.intp)
-        self._shares: Floats = np.ones(len(self.box))  # by place: of its box's tuples, those that go on
+        self._shares: Floats = np.ones(len(self.box))  # by place: the share of its box's tuples that stays on the path
 
     def divided(self, model: CostModel) -> Paths:
-        """Return the paths with what a cost model says of how boxes divide their tuples; until then all go on."""
+        """Return the paths with the shares of a cost model; without one, all tuples of a box stay on each path."""
         paths = copy(self)
         paths._shares = np.ones(len(self.box))
         paths._shares[self._followed] = model.weights[self._arcs]
         return paths
 
     def stretches(self, boxes: BoxReadings) -> Stretches:
-        """Return every place as a stretch of its own, by readings of the boxes.
+        """Return every place as a stretch of its own, from readings of the boxes.
 
-        A call's overhead is left out, because nobody knows how many tuples will share it; but it stands in for the
-        cost of a tuple where that was measured as nothing. A tuple whose size is unknown counts as one of mean
-        size, or of size 1 where no size is known.
+        A call's overhead is left out, because it is not known how many tuples will share it; but it replaces a
+        measured cost of 0. A tuple of unknown size counts as one of mean size, or of size 1 if no size is known.
         """
         cost = np.maximum(np.where(boxes.cost > 0, boxes.cost, boxes.overhead), TINY)[self.box]
         known = boxes.tuple_size > 0
@@ -163,7 +163,7 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class PathPriorities:
-    """What a policy over paths remembers: the paths of its network, and the priorities of its boxes at some moment."""
+    """The memory of a policy over paths: the network's paths, and the priorities of its boxes as of one moment."""
 
     paths: Paths
     moment: int
@@ -172,23 +172,23 @@ class PathPriorities:
 
 
 class ByPath(Ranked):
-    """Orders units by priorities of boxes that follow from their paths; of a unit, the boxes count where tuples wait.
+    """Orders units by the largest priority of their boxes with waiting tuples; priorities derive from the boxes' paths.
 
-    A box that has seen no tuple yet comes before all others, so that something is learnt about it; unless somebody has
-    declared what it costs. Equals go by how far downstream they are and by their oldest tuple.
+    A box that has not processed a tuple yet comes before all others, so that it gets measured, unless its cost is
+    declared. Ties go by how far downstream they are and by their oldest tuple.
     """
 
     priority: ClassVar[str]
-    """What the priority is called."""
+    """The name of the priority's term."""
     oldest_first: ClassVar[bool] = False
-    """Whether the oldest tuple counts more than how far downstream a unit is."""
+    """Whether the oldest tuple takes precedence over how far downstream a unit is."""
 
     @abstractmethod
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        """Return by box its priority, as an array of its own; finite, the largest comes first."""
+        """Return by box its priority, as a new array; finite, the largest comes first."""
 
     def prepare(self, snapshot: Snapshot, memory: PathPriorities | None) -> PathPriorities:
-        """Return the priorities that were kept, or new ones."""
+        """Return the cached priorities, or new ones if they are too old."""
         paths = snapshot.layout.once(_paths)
         pause = max(PAUSE, _PLACE * len(paths.box))
         if memory is not None and memory.paths is paths and 0 <= snapshot.now - memory.moment < pause:

@@ -1,8 +1,8 @@
-"""What a policy says: snapshot in, plan out.
+"""The policy interface: snapshot in, plan out.
 
 A policy is pure. It does not know which engine it drives: a unit may be a box, a superbox or a streaming
-query, and a step may take microseconds or seconds. Whatever it wants to remember from one plan to the next
-it returns with the plan and is handed back.
+query, and a step may take microseconds or seconds. Any state it needs for the next plan is returned with the
+plan and passed to the next call.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.snapshot import Snapshot
 
 WORK = 0.002
-"""Seconds of expected work in a plan; after that, readings have changed enough to look again."""
+"""Seconds of expected work in a plan; after that, readings have changed enough to plan again."""
 SHARE = 0.04
-"""The largest share of its work's time that a plan may take to make: where planning is dear, plans are longer."""
+"""The largest ratio of planning time to planned work: where planning is expensive, plans are longer."""
 STEPS = 64
-"""The most steps in a plan, as long as nothing is known of costs; and how many units are put in order at all."""
+"""The most steps in a plan; also the most units that are sorted."""
 
 
 class Step(NamedTuple):
@@ -37,8 +37,8 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """Steps in the order in which they should start. An engine may run several at once, and may refuse some.
 
-    A policy that lets ready units wait says with `until` at which moment (ns) it wants to be asked again, even
-    if nothing happens before.
+    A policy that makes ready units wait sets `until`, the time (ns) by which it wants to plan again even if nothing
+    happens before then.
     """
 
     steps: tuple[Step, ...]
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One term of a priority, by unit: the smallest comes first, or the largest."""
+    """One term of a priority, by unit. Units are sorted by it in ascending order, or descending if `largest`."""
 
     name: str
     values: npt.NDArray[Any]
@@ -54,7 +54,7 @@ class Term(NamedTuple):
 
 
 class Policy(ABC):
-    """A pure decision. A subclass needs `plan`; everything else has a default that suits most policies.
+    """A pure scheduling decision. Subclasses must define `plan`; the other methods have defaults that suit most.
 
     `preemptive`, `fair` and `indifferent` may be overridden by class attributes (``fair = True``) or properties.
     """
@@ -63,80 +63,80 @@ class Policy(ABC):
 
     @property
     def preemptive(self) -> bool:
-        """Whether it is also asked while steps are under way, at every arrival and at its plan's `until`.
+        """Whether the loop also asks for plans while steps are running: at every arrival and at the plan's `until`.
 
-        Units under way are then ready as well as busy, and a plan names first what should be running now.
+        Running units are then both ready and busy, and a plan begins with what should be running now.
         """
         return False
 
     @property
     def fair(self) -> bool:
-        """Whether nobody starves, so that no longest wait is needed."""
+        """Whether no unit can starve, so that a longest wait is not needed."""
         return False
 
     @property
     def indifferent(self) -> bool:
-        """Whether with one unit it always plans one step of the snapshot's train as soon as the unit is ready.
+        """Whether, given a single unit, the plan is always one step of the snapshot's train as soon as it is ready.
 
-        An engine then need not ask.
+        An engine may then skip the call to `plan`.
         """
         return False
 
     def __str__(self) -> str:
-        """Return what summaries and traces call it if it was not made by name."""
+        """Return the name used in summaries and traces for a policy that was not made by name."""
         return type(self).__name__
 
     def start(self) -> Any:
-        """Return the memory before the first plan."""
+        """Return the initial memory, for the first call of `plan`."""
         return None
 
     @abstractmethod
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
-        """Return what to do next, and the memory for the next call. Neither argument may be changed.
+        """Return the next plan, and the memory for the next call. Must not change its arguments.
 
-        An empty plan means that nothing is worth doing now; the engine then waits for something to happen, at
-        the latest until the plan's `until`.
+        An empty plan means that nothing is worth doing now; the engine then waits for the next event, at the
+        latest until the plan's `until`.
         """
 
     def prepare(self, snapshot: Snapshot, memory: Any) -> Any:
-        """Return the memory with everything in it that `terms` needs; by default as it is."""
+        """Return the memory with everything added that `terms` needs; by default unchanged."""
         return memory
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return by what it orders units, the most important first, for explanations. `memory` has been prepared."""
+        """Return the terms that order units, the most significant first, for explanations. `memory` is prepared."""
         return ()
 
     def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
-        """Return why it chose a unit, for explanations where the terms do not say it."""
+        """Return why the policy chose a unit, for explanations where the terms do not show it."""
         return None
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how large a step of a unit may be, for a policy around this one that adds steps."""
+        """Return the most tuples that a step of a unit may take, for a wrapper that adds steps to the plan."""
         return snapshot.train
 
 
 def terms_of(policy: Policy, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-    """Return by what a policy orders units, given the memory that its next plan would be given."""
+    """Return a policy's terms, given the memory that its next call of `plan` would get."""
     return policy.terms(snapshot, policy.prepare(snapshot, memory))
 
 
 class Ranked(Policy):
-    """Serves the ready units in the order of its terms; equals in the order of their numbers.
+    """A policy that serves the ready units in the order of its terms; ties by unit number.
 
-    An engine carries out a whole plan before it asks for the next, so a long plan acts on old readings, and a
-    plan of one short step costs more than the step. A plan therefore holds about two milliseconds of
+    An engine carries out a whole plan before it asks for the next, so a long plan acts on stale readings, and
+    planning a single short step costs more than the step. A plan therefore holds about two milliseconds of
     expected work, many short steps or one long step; more where planning takes more than a small share of that.
-    With several workers it holds at most a step for each free one, for units that do not share boxes with each other
-    or with what is under way, so that nobody waits for a box while a more urgent unit appears. A preemptive policy's
-    plan names what should run now.
+    With several workers it holds at most one step per free worker, for units that share no boxes with each other
+    or with a running step, so that no step waits for a box while a more urgent unit becomes ready. A preemptive
+    policy's plan names what should run now.
     """
 
     @abstractmethod
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return the terms, the most important first. `memory` has been prepared."""
+        """Return the terms, the most significant first. `memory` is prepared."""
 
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
-        """Return steps for the first units in the order."""
+        """Return steps for the first units in the order of the terms."""
         memory = self.prepare(snapshot, memory)
         preemptive = self.preemptive
         able = np.flatnonzero(snapshot.ready if preemptive else snapshot.ready & ~snapshot.busy)
@@ -155,9 +155,9 @@ class Ranked(Policy):
 
 
 def foremost(units: Places, keys: Sequence[npt.NDArray[Any]], count: int) -> Places:
-    """Return the first `count` of some units in ascending order of the keys, which are arrays by unit.
+    """Return the first `count` of `units` in ascending order of the keys, which are arrays by unit.
 
-    Equals come in the order of their numbers. The many that will not come first are not sorted.
+    Ties are broken by unit number. Units beyond the first `count` are not sorted.
     """
     sure: list[Places] = []
     for key in keys:
@@ -173,7 +173,7 @@ def foremost(units: Places, keys: Sequence[npt.NDArray[Any]], count: int) -> Pla
 
 
 def apart(snapshot: Snapshot, order: Iterable[int], most: int) -> list[int]:
-    """Return the first units that can run at once, at most so many."""
+    """Return the first units of an order that can run at once, at most `most`."""
     chosen: list[int] = []
     used: set[int] = set()
     for unit in order:
@@ -188,7 +188,7 @@ def apart(snapshot: Snapshot, order: Iterable[int], most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Wrapper(Policy):
-    """A policy around another one: as preemptive and as fair as that, and with its explanations."""
+    """A policy around an inner one, with the same `preemptive`, `fair` and explanations."""
 
     policy: Policy
 
@@ -207,7 +207,7 @@ class Wrapper(Policy):
         return self.policy.start()
 
     def inner(self, memory: Any) -> Any:
-        """Return the inner policy's memory; by default it is all that is remembered."""
+        """Return the inner policy's memory; by default the wrapper has no memory besides it."""
         return memory
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
@@ -219,27 +219,27 @@ class Wrapper(Policy):
         return self.policy.rule(snapshot, self.inner(memory), unit)
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how large the inner policy lets a step be."""
+        """Return the inner policy's limit."""
         return self.policy.size(snapshot, unit)
 
 
-# Policies that users made, and the registry
+# Users' own policies, and the registry
 
 
 @runtime_checkable
 class Planner(Protocol):
-    """The least that can be made a policy: an object with `start` and `plan`, of any class."""
+    """The minimum that can serve as a policy: an object of any class with `start` and `plan`."""
 
     def start(self) -> Any:
-        """Return the memory before the first plan."""
+        """Return the initial memory."""
 
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
-        """Return what to do next, and the memory for the next call."""
+        """Return the next plan, and the memory for the next call."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Adopted(Policy):
-    """A policy with all defaults around an object that has only `start` and `plan`."""
+    """Adapts an object that has only `start` and `plan`; everything else is the default."""
 
     planner: Planner
 
@@ -254,13 +254,13 @@ class _Adopted(Policy):
 
 
 _MORE = ("preemptive", "fair", "indifferent", "prepare", "terms", "rule", "size")
-"""What only a subclass can have besides `start` and `plan`."""
+"""Members that only a subclass of Policy may have, besides `start` and `plan`."""
 
 
 def as_policy(given: object) -> Policy:
     """Return a user's object as a Policy. Raises a PolicyError that says what is wrong with it.
 
-    The one place where an object that is no Policy is looked at: afterwards everything is declared.
+    The only place that inspects an object that is not a Policy; everything after it relies on the declared interface.
     """
     if isinstance(given, Policy):
         if not callable(given.rule):
@@ -280,19 +280,19 @@ def as_policy(given: object) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A row of the registry: a policy's name, how to make it, and what it is."""
+    """A row of the registry: a policy's name, its factory, and its documentation."""
 
     name: str
     make: Callable[[str | None], Policy | Planner]
-    """Gets the text after the colon, as in ``random:7``; None where there is no colon."""
+    """Called with the text after the colon, as in ``random:7``; with None if there is no colon."""
     about: str
-    """The idea, in a line."""
+    """The idea, in one line."""
     formula: str = ""
     paper: str = ""
     use: str = ""
     """When to use it."""
     takes_argument: bool = True
-    """Whether text may stand after a colon."""
+    """Whether the name may be followed by a colon and an argument."""
 
 
 _policies: dict[str, PolicyEntry] = {}
@@ -308,17 +308,17 @@ def register_policy(
     use: str = "",
     takes_argument: bool = True,
 ) -> None:
-    """Make a policy known by name; the arguments are those of `PolicyEntry`."""
+    """Register a policy under a name; the arguments are those of `PolicyEntry`."""
     _policies[name] = PolicyEntry(name, make, about, formula, paper, use, takes_argument)
 
 
 def registered_policies() -> tuple[PolicyEntry, ...]:
-    """Return the policies, by name."""
+    """Return the registered policies, sorted by name."""
     return tuple(_policies[name] for name in sorted(_policies))
 
 
 def make_policy(text: str) -> Policy:
-    """Return the policy that ``name`` or ``name:argument`` says."""
+    """Make the policy given as ``name`` or ``name:argument``."""
     name, colon, argument = text.partition(":")
     if name not in _policies:
         raise PolicyError(unknown("policy", name, _policies))

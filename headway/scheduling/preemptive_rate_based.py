@@ -1,17 +1,17 @@
-"""Preemptive rate-based: as rate-based, and what has begun gives way when something faster arrives.
+"""Preemptive rate-based: like rate-based, and a running step gives way when something faster arrives.
 
 Sharaf, Chrysanthis and Labrinidis, "Preemptive Rate-based Operator Scheduling in a Data Stream Management System",
-section 3.3. When tuples arrive while a step is under way, its unit is compared by what is left of it: the time that
-it has spent is taken off its cost. For n tuples in the step, of which each takes T seconds to the output::
+section 3.3. When tuples arrive while a step is running, its unit is ranked by its remaining work: the time already
+spent is subtracted from its cost. For n tuples in the step, each of which takes T seconds to the output::
 
     rate = n yield / (n T - spent)
 
-(T with the step's share of the overhead of calls, as in rate-based.) So a step becomes harder to replace the
-longer it runs, and one that was replaced has not lost what it did. A step that has taken longer than expected is
-taken to be about to end.
+(T with the step's share of the overhead of calls, as in rate-based.) So a step becomes harder to preempt the longer
+it runs, and a preempted step does not lose the work it did. A step that has taken longer than expected is assumed to
+end soon.
 
-Between equals, what is under way goes on: units that never yield anything all have rate 0, and would otherwise
-replace each other for ever.
+Ties go to the running step: units that never yield anything all have rate 0, and would otherwise preempt each other
+for ever.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from headway.scheduling.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class PreemptiveRateBased(Ranked):
-    """Serve the ready units, those under way among them, by output rate with what is left of their costs."""
+    """Serve the ready units, including running ones, by output rate over their remaining costs."""
 
     preemptive: ClassVar[bool] = True
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return the rate, whether it is under way, and the oldest timestamp."""
+        """Return the rate, whether the unit is running, and the oldest timestamp."""
         tuples = np.where(snapshot.held > 0, snapshot.held, np.minimum(snapshot.waiting, snapshot.train))
         rates = output_rates(snapshot.costs, tuples, snapshot.spent)
         return (

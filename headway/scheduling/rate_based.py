@@ -7,10 +7,10 @@ the path O1, O2, ..., On::
     rate = S1 S2 ... Sn / (C1 + C2 S1 + ... + Cn Sn-1 ... S1)
 
 with selectivities S and costs per tuple C: results per second of work on a tuple that waits there. Where a path
-forks, results and costs of all branches count. Largest rate first, equals by their oldest tuple.
+forks, results and costs of all branches count. Largest rate first, ties by the oldest tuple.
 
-The formula knows no cost of a call. Here a step has one, and the tuples of the step share it: ``overhead / n`` seconds
-are added to the costs of a tuple, with n tuples that a step would take now. Without overhead it is the formula.
+The formula has no cost per call. Here a step has one, shared by its tuples: ``overhead / n`` seconds are added to the
+cost of a tuple, for the n tuples that a step would take now. Without overhead the result is that of the formula.
 
 A unit that was never measured counts as very fast and is tried at once. One whose tuples never become results has
 rate 0: it waits for as long as there is anything else to do.
@@ -42,7 +42,7 @@ class RateBased(Ranked):
 
 
 def output_rates(costs: UnitCosts, tuples: Int64s, spent: Floats | float) -> Floats:
-    """Return by unit the results per second of a step on so many tuples that has had some seconds of work already."""
+    """Return by unit the results per second of remaining work, for steps of `tuples` after `spent` seconds of work."""
     rest = costs.cost + (costs.overhead - spent) / np.maximum(tuples, 1)
     return costs.yields / np.maximum(rest, TINY)
 

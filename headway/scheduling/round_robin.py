@@ -1,6 +1,6 @@
-"""Round robin: every unit that has something to do, in turn.
+"""Round robin: every ready unit in turn.
 
-``round-robin:1ms`` gives each a slice of time instead of a train (Sharaf et al., "Preemptive Rate-based Operator
+``round-robin:1ms`` gives each a time slice instead of a train (Sharaf et al., "Preemptive Rate-based Operator
 Scheduling in a Data Stream Management System", 3.1): after it the step is preempted, and the next unit has its turn.
 """
 
@@ -23,37 +23,37 @@ IN_TURN = "next in turn"
 
 
 class Turn(NamedTuple):
-    """Whose turn it is."""
+    """The policy's memory: whose turn is next."""
 
     first: int = 0
-    """The unit from which on the next one is looked for."""
+    """The unit at which the search for the next ready one begins."""
     passed: tuple[int, ...] = ()
-    """Units that were ready in their turn, but a box of theirs was at work or about to be: they come first."""
+    """Units that were ready in their turn, but shared a box with a running or chosen step: they come first."""
     until: int | None = None
-    """The end of a time slice."""
+    """The end of the time slice (ns)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin(Policy):
-    """Serve the ready units in their order, beginning after the one that was served last."""
+    """Serve the ready units in order of their numbers, starting after the one served last."""
 
     slice: int | None = None
-    """Nanoseconds after which a step is preempted; None: it is not."""
+    """Nanoseconds after which a step is preempted; None: never."""
 
     fair = True
 
     @property
     def indifferent(self) -> bool:
-        """Whether the turn is all there is to decide."""
+        """Whether there are no time slices."""
         return self.slice is None
 
     @property
     def preemptive(self) -> bool:
-        """Whether steps end with their slice."""
+        """Whether there are time slices."""
         return self.slice is not None
 
     def start(self) -> Turn:
-        """Begin with the first unit."""
+        """Return a memory that starts with the first unit."""
         return Turn()
 
     def plan(self, snapshot: Snapshot, memory: Turn) -> tuple[Plan, Turn]:
@@ -81,14 +81,14 @@ class RoundRobin(Policy):
 
 
 def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
-    """Return the units whose turn it is, as many as the engine will serve, and whose turn it is after them.
+    """Return the units whose turn it is, as many as the engine will serve, and the turn after them.
 
-    The first ones, as many as workers are free, have no box in common, with each other or with what is under way. If
-    the engine serves more before it asks again, the others follow, and wait for their boxes.
+    The first ones, as many as there are free workers, share no boxes with each other or with running steps. If the
+    engine serves more before it asks again, the others follow, and wait for their boxes.
     """
     order = in_turn(snapshot.ready.nonzero()[0].tolist(), turn)
     most = min(LONGEST, snapshot.room)
-    if snapshot.workers == snapshot.free == 1:  # then nothing is under way
+    if snapshot.workers == snapshot.free == 1:  # then no step is running
         chosen, passed = order[:most], tuple[int, ...]()
     else:
         now = min(most, snapshot.free)

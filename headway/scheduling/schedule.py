@@ -1,7 +1,7 @@
-"""Schedules: a policy, what it schedules, in which order within it, and how many tuples a step takes, as text.
+"""Schedules as text: the policy, its unit, the traversal within a unit, and the train.
 
 ``round-robin/superbox/mc/1000`` is round robin over superboxes in min-cost order with trains of 1,000
-tuples. Everything after the policy may be left out, and stands in any order.
+tuples. The parts after the policy are optional and come in any order.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ UNITS = {
     "superbox": "all boxes of an output as one unit (application-at-a-time)",
     "spanner:5": "of a superbox the five most urgent boxes, by slope and slack, and what they lead to",
 }
-"""By example of its form: what is scheduled as one."""
+"""The forms of a unit, by example."""
 _SPANNER = "spanner"
 _SPAN = 5
 PARTS = ("policy", "unit", "traversal", "train", "wait", "plan")
-"""What a schedule consists of: the keys of its mapping."""
+"""The parts of a schedule: the keys of its mapping."""
 DEFAULT_TRAIN = 65_536
 LONGEST_WAIT = Duration.parse(default_of("wait"))
 WAITS = {
@@ -50,20 +50,20 @@ PLANS = {"plan:1": "steps that are carried out before the policy is asked again:
 
 
 _DATA = (int, float, bytes, list, tuple, dict)
-"""What no policy can be, so that nobody is told what a number lacks."""
+"""Types that are never policies, so that the error for them does not list missing methods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Which unit (`policy`, `unit`), in which order within it (`traversal`), and on how many tuples (`train`)."""
+    """The policy and what it schedules: units, the order within a unit (`traversal`), and step sizes (`train`)."""
 
     policy: str | Policy = "round-robin"
-    """A name of the registry, with its argument, or a policy itself."""
+    """A registered name, optionally with an argument, or a Policy."""
     unit: str = "superbox"
     traversal: str = "mc"
     train: TrainRule = Tuples(DEFAULT_TRAIN)  # noqa: RUF009 - frozen
     wait: Duration | None = LONGEST_WAIT
-    """How long a unit that is ready waits at most; None: for ever."""
+    """The longest that a ready unit waits; None: no limit."""
     plan: int = DEFAULT_PLAN
     """The most steps of a plan that an engine with one worker carries out before it asks again."""
 
@@ -71,9 +71,9 @@ class Schedule:
     def parse(
         cls, text: str | Planner | None, train: int | str | None = None, default: Schedule | None = None, **parts: Any
     ) -> Schedule:
-        """Read ``policy/unit/traversal/train``; what is given beside the text (`train`, `unit`, ...) overrides it.
+        """Parse ``policy/unit/traversal/train``; parts given as arguments (`train`, `unit`, ...) override the text.
 
-        What neither says is taken from `default`. A policy itself stands for its name.
+        Parts given in neither way are taken from `default`. `text` may also be a policy object.
         """
         schedule = default or cls()
         if isinstance(text, _DATA):
@@ -92,7 +92,7 @@ class Schedule:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Any], default: Schedule | None = None) -> Schedule:
-        """Read the keys `policy`, `unit`, `traversal`, `train` and `wait` of a network file's ``schedule``."""
+        """Read the ``schedule`` mapping of a network file; its keys are `PARTS`."""
         given = {key: mapping.get(key) for key in PARTS[1:]}
         return cls.parse(mapping.get("policy"), given.pop("train"), default, **given)
 
@@ -142,7 +142,7 @@ class Schedule:
         return replace(self, wait=wait)
 
     def __str__(self) -> str:
-        """Return the schedule as text that `parse` reads."""
+        """Return the schedule as text that `parse` accepts."""
         traversal = "" if self.unit == "box" else f"/{self.traversal}"
         wait = "" if self.wait == LONGEST_WAIT else f"/wait:{self.wait or 'off'}"
         plan = "" if self.plan == DEFAULT_PLAN else f"/plan:{self.plan}"
@@ -150,35 +150,35 @@ class Schedule:
 
     @property
     def most(self) -> int:
-        """The most tuples in a step, as far as the schedule says it: what a snapshot calls its train."""
+        """The most tuples in a step as far as the schedule limits it; the snapshot's `train`."""
         return self.train.most
 
     @property
     def waits(self) -> bool:
-        """Whether steps wait for more tuples while results stay good."""
+        """Whether steps wait for more tuples while results stay in their good zone."""
         return isinstance(self.train, Auto)
 
     @property
     def threads(self) -> bool:
-        """Whether nobody decides: a thread for each box."""
+        """Whether there is no policy: one thread per box."""
         return self.policy == THREADS
 
     def make_policy(self) -> Policy:
-        """Return the policy, with trains and the longest wait put around it where it does not see to them itself."""
+        """Return the policy, wrapped to apply the train and the longest wait where it does not do so itself."""
         policy = make_policy(self.policy) if isinstance(self.policy, str) else self.policy
         return self.bound(self.train.wrap(policy))
 
     def bound(self, policy: Policy) -> Policy:
-        """Return a policy with the longest wait put around it, unless it sees to everybody itself."""
-        # A policy that serves everybody in turn needs no bound, and planning is what short trains mostly cost.
+        """Wrap a policy with the longest wait, unless it is fair."""
+        # A fair policy needs no bound, and with short trains planning is most of the cost.
         return policy if self.wait is None or policy.fair else Bounded(policy, self.wait.nanoseconds)
 
     def units(self, topology: Topology) -> tuple[Unit, ...]:
-        """Return what is scheduled."""
+        """Return the units to schedule."""
         return box_units(topology) if self.unit == "box" else superbox_units(topology)
 
     def make_traversal(self, topology: Topology) -> Traverser | None:
-        """Return what orders the boxes of a step; None where every unit's own order, min-cost, will do."""
+        """Return what orders the boxes of a step; None where each unit's own order, min-cost, is used."""
         kind, _, count = self.unit.partition(":")
         if kind == _SPANNER:
             return Traverser(topology, self.traversal, int(count or _SPAN))
@@ -197,18 +197,18 @@ DEFAULT_SCHEDULES = {
     "sim": Schedule(),
     "spark": Schedule(policy="slope-slack:8", train=Auto()),
 }
-"""By engine: the schedule where nothing is said."""
+"""By engine: the schedule used when the user gives none."""
 GRADED_POLICY = "qos"
-"""What takes the place of round robin where outputs say by latency graphs when their results are wanted."""
+"""The default policy instead of round robin, if any of several outputs has a latency graph."""
 GRADED_TRAIN = Budget(Duration(100_000))
-"""Its trains: nobody should wait for a step of seconds because another output's boxes are slow."""
+"""Its trains: no output should wait seconds for a step because another output's boxes are slow."""
 
 
 def default_schedule(engine: str, graphs: Sequence[bool]) -> Schedule | None:
-    """Return the schedule of an engine where nothing is said; `graphs` tells by output whether it has a latency graph.
+    """Return an engine's schedule if the user gives none; `graphs` says by output whether it has a latency graph.
 
-    Round robin knows no graphs. Among several outputs of which one has a graph, `qos` decides, with steps that are no
-    longer than one may wait for; where there is one output there is nothing to decide, and round robin costs least.
+    Round robin ignores the graphs. With several outputs of which any has a graph, `qos` decides, with steps limited
+    to `GRADED_TRAIN`. With a single output there is nothing to decide, and round robin costs least.
     """
     default = DEFAULT_SCHEDULES.get(engine)
     if default is not None and default.policy == Schedule().policy and len(graphs) > 1 and any(graphs):
@@ -223,20 +223,20 @@ HANDFUL = (
     "chain/box",
     "qos/superbox/mc/auto",
 )
-"""What is compared if nobody says: the engine's default, by age, by output rate, by memory, by quality of service."""
+"""The schedules compared by default: round robin, by age, by output rate, by memory, by quality of service."""
 
 
 def policy_names() -> tuple[str, ...]:
-    """Return the names of the registered policies; the word for none, `threads`, is not among them."""
+    """Return the names of the registered policies, without `threads`, which means no policy."""
     return tuple(entry.name for entry in registered_policies() if entry.name != THREADS)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadsPolicy(Policy):
-    """No policy at all: each box has a thread, and the operating system decides who runs. Engine `local` only."""
+    """Stands for no policy: each box has a thread, and the operating system schedules them. Engine `local` only."""
 
     def plan(self, snapshot: Snapshot, memory: None) -> tuple[Plan, None]:
-        """Refuse: who asks for a plan is another engine."""
+        """Raise a PolicyError: only an engine other than `local` asks for a plan."""
         raise PolicyError("policy 'threads' is for the engine 'local': it leaves the decisions to the operating system")
 
 

@@ -1,17 +1,17 @@
-"""Segment: first the segment of a path that sets most memory free per second, run as a whole.
+"""Segment: first the segment of a path that frees most memory per second, run as a whole.
 
 MavStream's strategy for small queues, from Jiang and Chakravarthy, "Scheduling Strategies for Processing Continuous
 Queries over Streams" (BNCOD 2004). The memory release capacity of the boxes O1, ..., Ok in a row::
 
     release = (size in - S1 ... Sk * size out) / (C1 + S1 C2 + ... + S1 ... Sk-1 Ck)
 
-bytes per second; results leave the system, so that nothing comes out of a path's last box. Going along a path, a box
-joins the segment of the box before it while its own release is larger than that of the box before; otherwise it
-begins a new segment. That is done once: unlike Chain, segments are not joined further, so a segment may be worth
-more than the one before it.
+in bytes per second; results leave the system, so the output size of a path's last box is 0. Along a path, a box joins
+the segment of the box before it if its own release is larger than that of the box before; otherwise it begins a new
+segment. That is done once: unlike in Chain, segments are not joined further, so a segment may have a larger release
+than the one before it.
 
-The boxes of a segment share its release; one that is on several paths has the largest. Among equals the one furthest
-downstream comes first, so that a segment is run as a whole, then the one with the oldest tuple.
+All boxes of a segment have its release as their priority; a box on several paths has the largest. Ties go to the one
+furthest downstream, so that a segment is run as a whole, then to the one with the oldest tuple.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SegmentPolicy(ByPath):
         return paths.largest(segments, segments.slope)
 
     def segments(self, single: Stretches) -> Stretches:
-        """Return the segments of paths that are given box by box."""
+        """Return the segments, given paths with one stretch per box."""
         return single.joined(single.steeper())
 
 

@@ -1,8 +1,8 @@
-"""Simplified segment: as segment, with two segments in a path, the one at its beginning and all the rest.
+"""Simplified segment: like segment, with two segments per path, the first one and all the rest.
 
-From Jiang and Chakravarthy, "Scheduling Strategies for Processing Continuous Queries over Streams" (BNCOD 2004). What
-is left of a tuple after the first segment is often little, so that cutting the rest into further segments saves little
-memory; run as a whole it delivers its results sooner. Formula and order are those of segment.
+From Jiang and Chakravarthy, "Scheduling Strategies for Processing Continuous Queries over Streams" (BNCOD 2004). After
+the first segment often little of a tuple is left, so that cutting the rest into further segments saves little memory;
+run as a whole it delivers its results sooner. Formula and order are those of segment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headway.scheduling.segment import SegmentPolicy
 
 @dataclass(frozen=True)
 class SimplifiedSegment(SegmentPolicy):
-    """Serve the ready units by the release of the first or second segment of their path."""
+    """Serve the ready units by the release of their segment, the first of its path or the rest."""
 
     def segments(self, single: Stretches) -> Stretches:
         """Return the first segment and the rest of every path."""

@@ -1,4 +1,4 @@
-"""Slope and slack: the unit that loses most utility by waiting, among equals the one nearest to losing some.
+"""Slope and slack: the unit that loses most utility by waiting; ties go to the one closest to losing some.
 
 This is the QoS-driven policy of Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003),
 section 6.1. For every unit::
@@ -9,16 +9,16 @@ section 6.1. For every unit::
 
 and the units are ordered by (utility, largest first; est, smallest first), then by their oldest tuple.
 
-Two readings of the paper. The "closest critical point" is the closest one ahead: a point that was passed
-can no longer be missed, and a distance to it would call tuples urgent that have nothing left to lose. And the
-end of the good zone is a critical point also where it is the graph's first point, so that graphs that draw
-the same line are treated alike. A unit whose tuples are past everything has utility 0 and no slack to
-lose (est infinite): it comes last, and under lasting overload it waits for as long as others can still win.
+Two interpretations of the paper. The "closest critical point" is the closest one ahead: a point that was passed
+can no longer be missed, and the distance to it would make tuples urgent that have nothing left to lose. And the
+end of the good zone is a critical point even if it is the graph's first point, so that graphs that draw the same
+line are treated alike. A unit whose tuples have passed all critical points has utility 0 and infinite est: it comes
+last, and under lasting overload it waits for as long as other units still have utility to lose.
 
-Where a step takes all that waits, over seconds, the mean says too little: at a mean latency of 20 s the oldest
-tuples are 40 s old, and of a queue whose mean is past everything half may still be saved. ``slope-slack:8`` looks
-at 8 tuples instead, spread evenly from the oldest to the newest; utility is their mean, est the least of them.
-With tuples of one age both are the same.
+If a step takes a whole queue that spans seconds, the mean is not enough: at a mean latency of 20 s the oldest tuples
+are 40 s old, and if the mean has passed all critical points, half of the queue may still be in time.
+``slope-slack:8`` takes 8 sample ages instead, spread evenly from the oldest to the newest tuple; utility is their
+mean, est their minimum. For tuples of equal age the result is the same.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SlopeSlack(Ranked):
     """Serve the ready units by slope, then slack, then their oldest tuple."""
 
     samples: int = 1
-    """How many waiting tuples are looked at; 1 is the paper's mean."""
+    """How many ages are sampled among a unit's waiting tuples; 1 is the paper's mean."""
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
         """Return utility, slack and the oldest timestamp."""
@@ -59,7 +59,7 @@ class SlopeSlack(Ranked):
             return graphs.slopes_and_slacks(mean + expected)
         some = snapshot.waiting > 0
         older = np.where(some, (snapshot.now - np.where(some, snapshot.oldest, snapshot.now)) / SECOND - mean, 0.0)
-        # The newest is as far from the mean as the oldest: tuples are taken to have arrived evenly.
+        # Arrivals are assumed to be even: the newest tuple is as far from the mean as the oldest.
         places = 1 - (2 * np.arange(self.samples) + 1) / self.samples
         slopes, slacks = graphs.slopes_and_slacks(places[:, None] * older + (mean + expected))
         utility: Floats = np.add.reduce(slopes) / self.samples

@@ -1,4 +1,4 @@
-"""What a policy sees: the readings of the running network at one moment."""
+"""The input of a policy: readings of the running network at one moment."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from headway.columns import Int64s, Mask
 from headway.costs import CostModel, Places, UnitCosts
 
 NEVER = int(np.iinfo(np.int64).max)
-"""The timestamp of no tuple, and the moment that does not come."""
+"""The timestamp where there is no tuple, and a moment that never comes."""
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is scheduled as one: boxes in the order in which a step calls them, and the outputs they lead to."""
+    """What a policy schedules: boxes in the order in which a step calls them, and the outputs they lead to."""
 
     name: str
     boxes: tuple[int, ...]
@@ -28,21 +28,21 @@ class Unit:
 
 
 class Members:
-    """Which boxes belong to which unit, laid end to end, so that readings of boxes become readings of units at once."""
+    """The boxes of all units as one flat array, to reduce readings by box to readings by unit without a loop."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
-        """Lay them out once; every unit has a box."""
+        """Build the arrays; every unit must have at least one box."""
         self.boxes = [np.array(unit.boxes, np.intp) for unit in units]
         self._flat = np.concatenate(self.boxes) if units else np.zeros(0, np.intp)
         lengths = [len(boxes) for boxes in self.boxes]
         self._starts = np.cumsum([0, *lengths[:-1]]) if units else np.zeros(0, np.intp)
         self.lone: Places | None = self._flat if all(length == 1 for length in lengths) else None
-        """By unit: its box, if every unit has just one."""
+        """By unit: its box, if every unit has exactly one; None otherwise."""
         self.plain = self.lone is not None and bool((self.lone == np.arange(len(lengths))).all())
-        """Whether every unit is the box of its own number, so that readings of boxes are those of units."""
+        """Whether every unit is the box with the same number, so that readings by box are readings by unit."""
 
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
-        """Return by unit: whether a box is ready, the tuples that wait, the oldest timestamp."""
+        """Return by unit: whether any box is ready, the number of waiting tuples, the oldest timestamp."""
         if self.plain:
             return ready[: len(self.boxes)], waiting[: len(self.boxes)], oldest[: len(self.boxes)]
         return (
@@ -52,13 +52,13 @@ class Members:
         )
 
     def any(self, boxes: Mask) -> Mask:
-        """Return by unit whether it holds for one of its boxes."""
+        """Return by unit whether the mask is set for any of its boxes."""
         if self.plain:
             return boxes[: len(self.boxes)].copy()
         return np.logical_or.reduceat(boxes[self._flat], self._starts)
 
     def means(self, sums: Floats, counts: Int64s) -> Floats:
-        """Return by unit the mean of what was summed up by box, 0 where nothing was counted."""
+        """Return by unit the mean, from sums and counts by box; 0 where the count is 0."""
         if self.plain:
             sums, counts = sums[: len(self.boxes)], counts[: len(self.boxes)]
         else:
@@ -67,7 +67,7 @@ class Members:
         return np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
 
     def largest(self, values: Floats, waiting: Int64s) -> Floats:
-        """Return by unit the largest value among its boxes at which tuples wait, or among all where none waits."""
+        """Return by unit the largest value among its boxes with waiting tuples, or among all its boxes if none wait."""
         if self.lone is not None:
             return values[self.lone]
         mine = values[self._flat]
@@ -77,18 +77,18 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class OutputReadings:
-    """How the outputs do, as arrays by output: tuples delivered, their mean latency (seconds) and mean utility."""
+    """Readings of the outputs, as arrays by output: tuples delivered, their mean latency (seconds) and mean utility."""
 
     delivered: Int64s
     latency: Floats
     utility: Floats
     recent: Floats
-    """The mean utility of what was delivered lately; older results fade."""
+    """The mean utility of recent results; older ones decay."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueReadings:
-    """What waits before the boxes, as arrays by box: tuples, bytes, their mean latency and that of the oldest (s)."""
+    """The queues before the boxes, as arrays by box: tuples, bytes, their mean latency and that of the oldest (s)."""
 
     tuples: Int64s
     bytes: Int64s
@@ -98,23 +98,23 @@ class QueueReadings:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What stays the same while a network runs, and whatever follows from it."""
+    """What stays the same while a network runs, with a cache of what is derived from it."""
 
     topology: Topology
     units: tuple[Unit, ...]
     exclusive: bool = True
-    """Whether units that have a box in common cannot run at once; on Spark each query has boxes of its own."""
+    """Whether units that share a box cannot run at once; on Spark each query has its own copy of its boxes."""
     _made: dict[Callable[[Layout], Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def members(self) -> Members:
-        """Which boxes belong to which unit."""
+        """The boxes of each unit."""
         return Members(self.units)
 
     def once(self, make: Callable[[Layout], Made]) -> Made:
-        """Return what a pure function makes of the layout. It is asked once for a network; nobody changes the answer.
+        """Return `make(self)`, computed once per layout and cached by function. The result must not be changed.
 
-        So policies need not remember what they look up, and those that look up the same share it.
+        So policies need not keep what they derive from the layout in their memory, and they share it.
         """
         if make not in self._made:
             self._made[make] = make(self)
@@ -123,10 +123,10 @@ class Layout:
 
 
 class _Measures(Protocol):
-    """What is measured of a running network as of one moment, each part read when first asked for.
+    """Measurements of a running network as of one moment, each read on first access; described at `Snapshot`.
 
-    What has been read does not change any more. What has not been read by the time that the engine goes on can no
-    longer be read: that raises a PolicyError. What the parts are, `Snapshot` says.
+    A value that has been read never changes. One that was not read before the engine continued is gone: reading it
+    raises a PolicyError.
     """
 
     @property
@@ -160,66 +160,66 @@ class _Measures(Protocol):
 
 
 class Snapshot(NamedTuple):
-    """Readings of the running network at one moment. All that a policy may look at; nothing in it ever changes."""
+    """Readings of the running network at one moment: everything that a policy may look at. Immutable."""
 
     now: int
     layout: Layout
     ready: Mask
-    """By unit: whether a step of it would do something now."""
+    """By unit: whether a step would have anything to process now."""
     waiting: Int64s
-    """By unit: the tuples that wait at its boxes."""
+    """By unit: the number of tuples waiting at its boxes."""
     oldest: Int64s
-    """By unit: the QoS timestamp of its oldest waiting tuple, NEVER where none waits."""
+    """By unit: the QoS timestamp of its oldest waiting tuple; NEVER if none is waiting."""
     box_ready: Mask
-    """By box: whether it has something to take."""
+    """By box: whether it has input to process."""
     box_waiting: Int64s
-    """By box: the tuples that wait."""
+    """By box: the number of waiting tuples."""
     box_oldest: Int64s
     """By box: the timestamp of its oldest waiting tuple."""
     workers: int
-    """How many steps may be under way at once."""
+    """How many steps can run at once."""
     free: int
-    """How many more may be started now."""
+    """How many more can be started now."""
     busy: Mask
-    """By unit: whether a step that uses one of its boxes is under way."""
+    """By unit: whether a running step uses one of its boxes."""
     spent: Floats
-    """By unit: seconds of work done in the step under way, or in one that was preempted; 0 otherwise."""
+    """By unit: seconds of work done in its running or preempted step; 0 otherwise."""
     held: Int64s
-    """By unit: the tuples in that step. Those of a preempted one count as waiting, too."""
+    """By unit: the tuples in that step. Those of a preempted step count as waiting, too."""
     memory: int
     """Bytes in all queues."""
     train: int
-    """The most tuples that a step should take from a queue, unless the policy knows better."""
+    """The most tuples that a step should take from a queue, unless the policy sets its own limit."""
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
     measures: _Measures
-    """What the properties below read; by box (`box_costs`) what a step of it alone costs until its tuples are
-    delivered; and the cost model (`model`), which knows how boxes divide their tuples."""
+    """Source of the properties below; `box_costs` is like `costs`, with each box as a unit of its own, and `model` is
+    the cost model."""
     changed: Sequence[int] | None = None
-    """Units whose readings may have changed since this policy was last asked; None if any may have."""
+    """Units whose readings may have changed since this policy's last plan; None if any may have."""
     more: bool = True
-    """Whether more tuples may arrive if one waits; False once all inputs have ended, or while they are held back."""
+    """Whether more tuples may arrive; False once all inputs have ended, or while they are held back."""
     planning: float = 0.0
-    """Seconds that a plan has taken lately, as far as the engine knows."""
+    """Seconds that plans have taken recently, as far as the engine knows."""
 
     @property
     def topology(self) -> Topology:
-        """Who feeds whom."""
+        """The graph of boxes."""
         return self.layout.topology
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """What is scheduled."""
+        """The units to schedule."""
         return self.layout.units
 
     @property
     def exclusive(self) -> bool:
-        """Whether units that have a box in common cannot run at once."""
+        """Whether units that share a box cannot run at once."""
         return self.layout.exclusive
 
     @property
     def rates(self) -> Floats:
-        """By source: tuples per second, lately."""
+        """By source: the recent rate in tuples per second."""
         return self.measures.rates
 
     @property
@@ -229,42 +229,41 @@ class Snapshot(NamedTuple):
 
     @property
     def outputs(self) -> OutputReadings:
-        """How the outputs do."""
+        """Delivered tuples, latency and utility of the outputs."""
         return self.measures.outputs
 
     @property
     def queues(self) -> QueueReadings:
-        """What waits before each box."""
+        """Waiting tuples and their latencies by box."""
         return self.measures.queues
 
     @property
     def latencies(self) -> Floats:
-        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits."""
+        """By unit: the mean latency in seconds of its waiting tuples; 0 if none are waiting."""
         return self.measures.latencies
 
     @property
     def costs(self) -> UnitCosts:
-        """By unit: what a step costs until its tuples are delivered."""
+        """By unit: the cost of a step up to the delivery of its tuples."""
         return self.measures.costs
 
     @property
     def held_inside(self) -> Floats:
-        """By output: the seconds by which results are older than what caused them.
+        """By output: the seconds for which windows and joins hold tuples before they emit the results.
 
-        Windows and joins have held their tuples so long. Empty where nobody measures it: trains that do not wait need
-        not know.
+        Empty where it is not measured: only trains that wait need it.
         """
         return self.measures.held
 
     def latency_of(self, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
+        """Return one unit's entry of `latencies` without reading the others."""
         return self.measures.latency_of(unit)
 
     def expected_of(self, unit: int) -> float:
-        """Return the seconds until one unit's train would be delivered."""
+        """Return the expected seconds until one unit's train is delivered."""
         costs, tuples = self.costs, min(int(self.waiting[unit]), self.train)
         return float(costs.overhead[unit]) + float(costs.cost[unit]) * tuples
 
     def narrowed(self, ready: Mask, **others: Any) -> Snapshot:
-        """Return what a policy inside another one sees: other ready units, trains, workers, ...; the same readings."""
+        """Return the snapshot for an inner policy: the same readings, with other ready units, train, workers, ..."""
         return self._replace(ready=ready, changed=None, **others)

@@ -1,22 +1,22 @@
 """Superboxes: which boxes are scheduled as one unit, and in which order a step calls them.
 
 After Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 4.1. A superbox is a unit
-whose boxes lead to an output. A traversal processes all that waits in it; D(b) are the boxes of the unit downstream
-of b, itself included, in topological order. Of a filter with routes only what stays in the unit counts:
+whose boxes lead to an output. A traversal processes all tuples waiting in it; D(b) are the boxes of the unit
+downstream of b, including b, in topological order. Of a routing filter's tuples only those that stay in the unit count:
 
 - min-cost (``mc``): post-order, each box once, so that a call's overhead is shared by as many tuples as possible;
 - min-latency (``ml``): the nearest results first. Boxes by increasing ``output_cost(b)``, the sum over k in D(b) of
-  ``cost(k) / o_sel(k)`` with ``o_sel(k)`` the product of the selectivities of D(k); for each its D(b) is called;
-- min-memory (``mm``): again and again the box that frees most bytes per second, the largest
-  ``mem_rr(b) = size * (1 - selectivity) / cost``, among those at which something waits;
+  ``cost(k) / o_sel(k)`` with ``o_sel(k)`` the product of the selectivities of D(k); for each b, D(b) is called;
+- min-memory (``mm``): repeatedly the box that frees most bytes per second, the largest
+  ``mem_rr(b) = size * (1 - selectivity) / cost``, among those with input;
 - ``best``: min-cost or min-latency, whichever has the lower mean latency by the cost model.
 
-Min-latency calls boxes more often than min-cost, and is quicker only where tuples cost much compared with calls.
+Min-latency makes more calls than min-cost, and is faster only if tuples cost much compared with calls.
 The paper builds min-memory "as in the case of ML", but its example calls single boxes, as here.
 
-All works on expected numbers of tuples. Two readings of what the paper leaves open: only boxes at which something
-is, or comes in the course of the sequence, are called; and a box whose selectivity is 0 so far may emit something
-after all, so that the boxes behind it are called too. A call that finds nothing is for the engine to skip.
+Traversals work on expected numbers of tuples. Two interpretations where the paper is silent: only boxes that have
+input, or get some in the course of the sequence, are called; and a box whose selectivity is 0 so far may emit
+something after all, so that the boxes downstream of it are called too. The engine skips calls that find no input.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Layout, Snapshot, Unit
 
 Boxes = Sequence[int]
-"""The boxes of a unit, in post-order, as `Unit.boxes` has them."""
+"""The boxes of a unit in post-order, as in `Unit.boxes`."""
 Calls = tuple[int, ...]
-"""Boxes in the order in which they are called, some perhaps several times."""
+"""Boxes in the order in which they are called; a box may occur several times."""
 
 LONGEST = 10_000
-"""Calls after which a sequence ends with each box once, in post-order.
+"""Calls after which the rest of a sequence calls each box once, in post-order.
 
 A chain of n boxes would need n² / 2 calls, and a ladder of n diamonds up to 2ⁿ.
 """
 _LEAST = 1e-12
-"""In place of a selectivity or a cost of 0 where something is divided by it."""
+"""Replaces a selectivity or a cost of 0 in a denominator."""
 
 
 # Units
@@ -60,7 +60,7 @@ def box_units(topology: Topology) -> tuple[Unit, ...]:
 
 
 def superbox_units(topology: Topology) -> tuple[Unit, ...]:
-    """Return one superbox for each output, in min-cost order, and one more for boxes that lead to no output.
+    """Return one superbox per output, in min-cost order, and one unit per box that leads to no output.
 
     A superbox is the tree of boxes that an output depends on. Min-cost order is post-order: every box once,
     after all boxes that it reads, so that no box is called twice for the same tuples. Outputs with the same
@@ -77,14 +77,14 @@ def superbox_units(topology: Topology) -> tuple[Unit, ...]:
         covered.update(boxes)
         name = "+".join(topology.outputs[output] for output in outputs)
         units.append(Unit(name, boxes, tuple(outputs)))
-    # Boxes that nobody's output needs still run: their dead letters and counts are wanted, and queues must drain.
+    # Boxes that no output needs still run: their dead letters and counts are wanted, and queues must drain.
     rest = tuple(at for at in range(len(topology.boxes)) if at not in covered)
     units += [Unit(topology.boxes[at], (at,), ()) for at in rest]
     return tuple(units)
 
 
 def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
-    """Return the boxes that a root depends on and itself, in post-order, each once."""
+    """Return a root and the boxes that it depends on, in post-order, each once."""
     order: list[int] = []
     seen: set[int] = set()
     pending: list[tuple[int, bool]] = [(root, False)]
@@ -104,23 +104,23 @@ def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TraversalView:
-    """What a traversal looks at: who feeds whom with how much, and arrays by box."""
+    """The input of a traversal: the cost model, for the topology and shares, and readings as arrays by box."""
 
     model: CostModel
     waiting: Int64s
-    """Tuples."""
+    """Waiting tuples."""
     cost: Floats
     """Seconds per tuple."""
     overhead: Floats
     """Seconds per call."""
     selectivity: Floats
     size: Floats
-    """Bytes per tuple, above 0; 1 where nobody knows."""
+    """Bytes per tuple, above 0; 1 if unknown."""
     ready: Mask | None = None
     """Whether a call would do something now. None: where tuples wait.
 
-    Also marks can be taken that no tuple stands for, such as the end of an input, and somebody has to take them,
-    or boxes that wait for it with tuples of their other inputs would wait for ever.
+    A box may be ready without waiting tuples, to pass on a mark such as the end of an input. It must be called, or
+    boxes that wait for the mark with tuples of their other inputs would wait for ever.
     """
 
     @property
@@ -129,13 +129,13 @@ class TraversalView:
         return self.model.topology
 
     def ways(self, boxes: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
-        """Return by box those of the boxes that read it, each with its share of the tuples."""
+        """Return by box its consumers among the boxes, each with its share of the tuples."""
         inside, ways = dict.fromkeys(boxes), self.model.ways
         return {box: [way for way in ways[box] if way[0] in inside] for box in inside}
 
 
 def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
-    """Return some boxes in post-order, each once after all those that it reads."""
+    """Return some boxes in post-order, each once and after all boxes that it reads."""
     inside = set(boxes)
     ends = [box for box in sorted(inside) if inside.isdisjoint(topology.consumers[box])]
     order = dict.fromkeys([box for end in ends for box in min_cost_order(topology, end)])
@@ -143,9 +143,9 @@ def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
 
 
 def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
-    """Return the calls that bring each box's tuples to the output, those first that are there soonest.
+    """Return the calls that bring each box's tuples to the output, those that arrive soonest first.
 
-    Equals go in the order of `boxes`. Where nothing is to be done, the sequence is empty.
+    Ties go in the order of `boxes`. Empty if there is nothing to do.
     """
     flow = _Flow(view, boxes)
     costs = output_costs(view, boxes)
@@ -163,9 +163,9 @@ def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
 
 
 def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
-    """Return the calls by falling memory reduction rate, each time among the boxes at which something is.
+    """Return the calls by descending memory reduction rate, choosing each among the boxes that then have input.
 
-    Equals go in the order of `boxes`. Where nothing is to be done, the sequence is empty.
+    Ties go in the order of `boxes`. Empty if there is nothing to do.
     """
     flow = _Flow(view, boxes)
     own = np.array(boxes, np.intp)
@@ -183,19 +183,19 @@ def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
 
 
 def best(view: TraversalView, boxes: Boxes) -> Calls:
-    """Return the calls of min-cost or min-latency: whichever has the lower mean latency.
+    """Return the calls of min-cost or min-latency, whichever has the lower expected mean latency.
 
-    Among equals it is min-cost, which never costs more in all.
+    A tie goes to min-cost, whose total cost is never higher.
     """
     plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
     return quick if expected(view, quick)[1] < expected(view, plain)[1] else plain
 
 
 def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
-    """Return the paper's top-k spanner: the k ready boxes of the highest priority, and all on their way to the end.
+    """Return the paper's top-k spanner: the k ready boxes of the highest priority, and all boxes downstream of them.
 
-    The boxes come in the order of `boxes`, and among equals the first of them count. A box that is ready although no
-    tuple waits is always among them and not counted: passing a mark on costs next to nothing, and others wait for it.
+    The result is in the order of `boxes`, by which ties are broken, too. A box that is ready without waiting tuples is
+    always included and not counted: passing a mark on costs next to nothing, and other boxes wait for it.
     """
     own = np.array(boxes, np.intp)
     tuples = view.waiting[own] > 0
@@ -222,7 +222,7 @@ def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
     costs: dict[int, float] = {}
     for box in sorted(boxes, reverse=True):
         consumers = [one for one, _ in ways[box]]
-        if len(consumers) > 1:  # the ways may meet again, and a box counts once
+        if len(consumers) > 1:  # the branches may meet again, and a box counts once
             below = flow.below(box)[1:]
             yields[box] = passing[box] * float(np.prod([passing[one] for one in below]))
             behind = sum([seconds[one] / max(yields[one], _LEAST) for one in below])
@@ -234,15 +234,15 @@ def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
 
 
 def memory_rates(view: TraversalView) -> Floats:
-    """Return by box the bytes that it is expected to free in a second; below 0 where it adds some."""
+    """Return by box the bytes that it is expected to free per second of work; below 0 where it adds some."""
     return view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
 
 
 def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
-    """Return the seconds that a sequence of calls will take with what waits now, and how late results come out of it.
+    """Return the expected seconds of a sequence of calls on the waiting tuples, and the mean latency of its results.
 
-    That is the mean of the seconds from the start of the sequence, 0 where nothing comes out. Within a call, tuples
-    come out one after the other. Results are what boxes emit that feed an output, or none of the sequence's boxes.
+    Latency counts from the start of the sequence; it is 0 if there are no results. Within a call, tuples are emitted
+    one after the other. Results are the tuples emitted by boxes that feed an output, or no other box of the sequence.
     """
     own = np.array(sequence, np.intp)
     queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
@@ -252,7 +252,7 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
     now = results = latency = 0.0
     for at, box in enumerate(sequence):
         tuples, queued[box] = queued[box], 0.0
-        # Below one tuple it is the chance of one: a call that finds nothing is not made.
+        # Less than one expected tuple is the probability of one: a call without input is skipped.
         start = now + overhead[at] * min(1.0, tuples)
         now = start + seconds[at] * tuples
         emitted = tuples * passing[at]
@@ -266,16 +266,16 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
 
 
 class _Flow:
-    """At which boxes of a unit something is, while a sequence of calls is made up."""
+    """Tracks which boxes of a unit have input while a sequence of calls is built."""
 
     def __init__(self, view: TraversalView, boxes: Boxes) -> None:
-        """Begin with what is there now."""
+        """Start from the boxes that have input now."""
         self._boxes = boxes
         self._topology = view.topology
         self._inside = set(boxes)
         own = np.array(boxes, np.intp)
         some = view.waiting[own] > 0 if view.ready is None else (view.waiting[own] > 0) | view.ready[own]
-        # Not a set: its order is that of the boxes, on which ties depend.
+        # A dict instead of a set: it keeps the order of the boxes, by which ties are broken.
         self.filled: dict[int, None] = dict.fromkeys(own[some].tolist())
 
     def consumers(self, box: int) -> list[int]:
@@ -283,18 +283,18 @@ class _Flow:
         return [one for one in self._topology.consumers[box] if one in self._inside]
 
     def below(self, box: int) -> list[int]:
-        """Return D(b)."""
-        return sorted(self._topology.downstream([box], self._inside))  # boxes are numbered in topological order
+        """Return D(box): the box and those of the unit downstream of it, in topological order."""
+        return sorted(self._topology.downstream([box], self._inside))
 
     def call(self, box: int) -> list[int]:
-        """Empty a box into those that read it; return those of them at which nothing was before."""
+        """Call a box: its input moves to its consumers. Return the consumers that had no input before."""
         del self.filled[box]
         fed = [one for one in self.consumers(box) if one not in self.filled]
         self.filled.update(dict.fromkeys(fed))
         return fed
 
     def rest(self) -> list[int]:
-        """Empty the unit with a call of each box at which something is or comes, in post-order; return the calls."""
+        """Call each box that has or gets input, in post-order, so that the unit is empty; return the calls."""
         calls = []
         for box in self._boxes if self.filled else ():
             if box in self.filled:
@@ -304,7 +304,7 @@ class _Flow:
 
 
 class Traversal(NamedTuple):
-    """A traversal by name: how the calls are found, and what it is."""
+    """A row of `TRAVERSALS`: the function that returns the calls, and its description."""
 
     order: Callable[[TraversalView, Boxes], Calls]
     about: str
@@ -320,10 +320,10 @@ TRAVERSALS = {
 
 
 class Traverser:
-    """Gives the calls of each step. Used by the scheduler thread."""
+    """Computes the calls of each step. Used by the scheduler thread."""
 
     def __init__(self, topology: Topology, traversal: str, span: int | None = None) -> None:
-        """Follow a traversal by name; with `span` only over so many urgent boxes and what follows them."""
+        """Use a traversal by name; with `span`, only over the spanner of that many urgent boxes."""
         self._order = TRAVERSALS[traversal].order
         self._span = span
         self._seen: Snapshot | None = None
@@ -333,9 +333,9 @@ class Traverser:
             self._graphs = unit_graphs(Layout(topology, box_units(topology)))
 
     def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
-        """Return the boxes to call for a step of a unit; None where its own order will do."""
+        """Return the boxes to call for a step of a unit; None for a unit of one box, whose own order is used."""
         if snapshot is not self._seen:
-            self._look(snapshot)  # also for a single box: steps of the same plan may begin when the snapshot is past
+            self._look(snapshot)  # even for a single box: later steps of the plan may start when the snapshot is stale
         boxes = snapshot.units[unit].boxes
         if len(boxes) == 1:
             return None
@@ -345,7 +345,7 @@ class Traverser:
         return self._order(self._view, boxes)
 
     def _look(self, snapshot: Snapshot) -> None:
-        """Read what all steps of a plan need, once for it."""
+        """Read what the steps of a plan need, once per snapshot."""
         boxes = snapshot.boxes
         self._seen = snapshot
         self._view = TraversalView(
@@ -357,7 +357,7 @@ class Traverser:
             np.maximum(boxes.tuple_size, 1.0),
             snapshot.box_ready,
         )
-        if self._span is not None:  # how urgent a box is: its place in the order of p-tuples, from the end
+        if self._span is not None:  # a box's priority is its reverse rank in the order of p-tuples
             seconds = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
             utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + seconds)
             self._priorities = np.empty(len(utility))

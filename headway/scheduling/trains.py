@@ -1,11 +1,11 @@
-"""Trains: how many tuples a step takes, as a rule that is written as text.
+"""Train rules: how many tuples a step takes, given as text.
 
 Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 4.2, name what may bound a train
-and leave the rest open: tuples, variance in latencies, expected processing cost, memory. `TRAINS` lists the texts.
+(tuples, variance in latencies, expected processing cost, memory) and leave the rest open. `TRAINS` lists the forms.
 
-A rule says how many of a unit's waiting tuples a step should take, n. An engine takes so many of each queue,
-though, and a unit may have several; so the step's number is the largest that takes no more than n in all (for
-``overhead``, the smallest that takes at least n). It is at least 1, or nothing would ever move.
+A rule says how many of a unit's waiting tuples a step should take, n. A step's size applies to each queue, though,
+and a unit may have several; so the size is the largest that takes no more than n in all (for ``overhead``, the
+smallest that takes at least n). It is at least 1, otherwise no step would make progress.
 """
 
 from __future__ import annotations
@@ -38,58 +38,58 @@ TRAINS = {
     "overhead:5%": "self-tuned: the fewest tuples for which calls and planning stay below this share of a step's time",
     AUTO: "wait for more while results stay good, and leave others their slack: by QoS graphs and measured cost",
 }
-"""By example of its form: what a train is."""
+"""The forms of a train rule, by example."""
 
 MOST = 8_000_000
-"""The most tuples in a step, and the most that are kept waiting."""
+"""The most tuples in a step, and the most that are held back to wait for more."""
 FIRST = 65_536
 """The most tuples in a step of a unit whose cost is not known yet."""
 SHARE = 0.5
-"""How much of a good zone is used for waiting, and for others' steps: the other half is for what was not foreseen."""
+"""The share of a good zone that may be used for waiting and for other units' steps; the rest is a reserve."""
 _BYTES = {"GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _ROUNDING = 1e-9
-"""So that 7 % of 100 are 7, whatever binary fractions make of it."""
+"""Tolerance for binary fractions, so that 7% of 100 is 7."""
 
 
 class TrainRule(ABC):
-    """How many tuples a step takes. `str` gives the text that `parse_train` reads back."""
+    """A rule for how many tuples a step takes. `str` returns text that `parse_train` accepts."""
 
     __slots__ = ()
 
     @property
     def most(self) -> int:
-        """What a snapshot calls its train: by default as many as a step can take, and `size` says how many it does."""
+        """The snapshot's `train`. By default the most that any step can take, so that `size` alone decides."""
         return MOST
 
     @abstractmethod
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how many tuples of each queue a step of a unit should take, at least 1."""
+        """Return how many tuples of each queue a step of a unit should take; at least 1."""
 
     def wrap(self, policy: Policy) -> Policy:
-        """Return the policy with steps of this size."""
+        """Wrap a policy so that its steps follow this rule."""
         return Sized(policy, self)
 
 
 @dataclass(frozen=True, slots=True)
 class Sized(Wrapper):
-    """Any policy, with steps no larger than a rule says; its memory is the inner policy's."""
+    """Wraps a policy to limit its steps by a rule; the memory is the inner policy's."""
 
     train: TrainRule
 
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
-        """Return the inner policy's plan with steps of the right size."""
+        """Return the inner policy's plan with its steps limited."""
         plan, memory = self.policy.plan(snapshot, memory)
         steps = [Step(unit, min(tuples, self.size(snapshot, unit))) for unit, tuples in plan.steps]
         return Plan(tuple(steps), plan.until), memory
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how large a step of a unit may be, also for a policy around this one that adds steps."""
+        """Return the rule's size, also for a wrapper that adds steps."""
         return self.train.size(snapshot, unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Tuples(TrainRule):
-    """So many tuples; the snapshot says it, and policies keep to it."""
+    """A fixed number of tuples; the snapshot states it, and policies comply."""
 
     number: int
 
@@ -103,7 +103,7 @@ class Tuples(TrainRule):
         return self.number
 
     def wrap(self, policy: Policy) -> Policy:
-        """Return the policy itself."""
+        """Return the policy unchanged."""
         return policy
 
     def __str__(self) -> str:
@@ -112,19 +112,19 @@ class Tuples(TrainRule):
 
 @dataclass(frozen=True, slots=True)
 class Auto(TrainRule):
-    """Trains that follow from slack and cost."""
+    """Trains derived from slack and cost."""
 
     @property
     def most(self) -> int:
-        """What is taken as long as nothing is known."""
+        """The size of a train as long as no cost is known."""
         return FIRST
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return the largest step; a patient policy knows better."""
+        """Return the largest size; `Patient` computes the real one."""
         return MOST
 
     def wrap(self, policy: Policy) -> Policy:
-        """Return a patient policy."""
+        """Wrap a policy in `Patient`."""
         return Patient(policy)
 
     def __str__(self) -> str:
@@ -147,12 +147,12 @@ class Share(TrainRule):
 
 @dataclass(frozen=True, slots=True)
 class Budget(TrainRule):
-    """As many tuples as are expected to be delivered within a time, the overhead of calls included."""
+    """As many tuples as are expected to be delivered within a time budget, including the overhead of calls."""
 
     time: Duration
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how many tuples fit into the time; FIRST where nothing is known of their cost."""
+        """Return how many tuples fit into the time; FIRST if their cost is unknown."""
         overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
         if cost <= 0:
             return MOST if overhead > 0 else FIRST
@@ -164,12 +164,12 @@ class Budget(TrainRule):
 
 @dataclass(frozen=True, slots=True)
 class Bytes(TrainRule):
-    """As many tuples as fit into some bytes, by the mean size of those that wait."""
+    """As many tuples as fit into a number of bytes, by the mean size of the waiting tuples."""
 
     bytes: int
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how many tuples fit; FIRST where nothing is known of their size."""
+        """Return how many tuples fit; FIRST if their size is unknown."""
         boxes, queues = np.array(snapshot.units[unit].boxes, np.intp), snapshot.queues
         size, tuples = int(queues.bytes[boxes].sum()), int(queues.tuples[boxes].sum())
         if size <= 0 or tuples <= 0:
@@ -185,18 +185,18 @@ class Bytes(TrainRule):
 class LatencySpread(TrainRule):
     """The tuples that arrived within some time of the oldest.
 
-    They are taken to have arrived evenly, the newest as far from their mean latency as the oldest.
+    Arrivals are assumed to be even, so that the newest is as far from the mean latency as the oldest.
     """
 
     time: Duration
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how many tuples lie within the time."""
+        """Return how many tuples lie within the time of the oldest."""
         waiting = int(snapshot.waiting[unit])
         if waiting < 2:
             return MOST
         age = (snapshot.now - int(snapshot.oldest[unit])) / SECOND
-        apart = 2 * (age - snapshot.latency_of(unit))  # the oldest and the newest
+        apart = 2 * (age - snapshot.latency_of(unit))  # between the oldest and the newest
         if apart <= self.time.seconds:
             return MOST
         return _of_each(snapshot, unit, 1 + _whole(self.time.seconds * (waiting - 1) / apart + _ROUNDING))
@@ -209,16 +209,16 @@ class LatencySpread(TrainRule):
 class Overhead(TrainRule):
     """The fewest tuples for which overhead stays below a share of a step's time.
 
-    A step of n tuples takes ``overhead + cost * n``, and planning it takes some time, too; so
-    ``n >= (overhead + planning) * (1 / share - 1) / cost``. It never waits for tuples: where fewer are there, it
-    takes those. And it takes no fewer than the square root of what waits: from trains of one tuple nobody learns what
-    a call costs, and a queue would grow for ever.
+    A step of n tuples takes ``overhead + cost * n``, plus the time to plan it; so
+    ``n >= (overhead + planning) * (1 / share - 1) / cost``. A step never waits for more tuples: if fewer are waiting,
+    it takes those. It takes at least the square root of the number waiting: trains of one tuple do not show what part
+    of a call is overhead, and the queue would grow without bound.
     """
 
     percent: float
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how many tuples are enough; FIRST where nothing is known of their cost."""
+        """Return how many tuples are enough; FIRST if their cost is unknown."""
         overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
         if cost <= 0:
             return MOST if overhead > 0 else FIRST
@@ -231,7 +231,7 @@ class Overhead(TrainRule):
 
 
 class Patience(NamedTuple):
-    """What is remembered of how long tuples may wait; see `Zones.patience`."""
+    """The memory of `Patient`: the inner policy's, and how long tuples may wait (see `Zones.patience`)."""
 
     inner: Any
     zones: Zones | None = None
@@ -242,11 +242,11 @@ class Patience(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Patient(Wrapper):
-    """Any policy, with trains that follow from slack and cost.
+    """Wraps a policy to derive trains from slack and cost.
 
-    A ready unit is kept from the inner policy while more tuples may arrive and its oldest tuple would be
-    delivered before SHARE of the good zone has passed, even if all other ready units came first. It is never
-    kept when its cost is not known yet (first steps teach it), when only marks wait, or when MOST tuples wait.
+    A ready unit is held back from the inner policy while more tuples may arrive and its oldest tuple would be
+    delivered before SHARE of the good zone has passed, even if all other ready units ran first. It is never
+    held back while its cost is unknown (its first steps measure it), if only marks wait, or if MOST tuples wait.
 
     A step takes as many tuples as fit into SHARE of the shortest good zone of the other units, which wait
     meanwhile if no worker is left for them; but always so many that no more than half of its time is overhead.
@@ -254,7 +254,7 @@ class Patient(Wrapper):
     """
 
     def start(self) -> Patience:
-        """Nothing is prepared; the inner policy's memory comes along."""
+        """Return a memory with only the inner policy's part."""
         return Patience(self.policy.start())
 
     def inner(self, memory: Patience) -> Any:
@@ -262,19 +262,19 @@ class Patient(Wrapper):
         return memory.inner
 
     def plan(self, snapshot: Snapshot, memory: Patience) -> tuple[Plan, Patience]:
-        """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
+        """Return the inner policy's plan for the units that are not held back, with its steps limited."""
         zones, inside = snapshot.layout.once(unit_zones), snapshot.held_inside
         if memory.zones is not zones or not np.array_equal(memory.inside, inside):
             memory = Patience(memory.inner, zones, inside, *zones.patience(inside))
         held, until = _held(snapshot, memory.good)
         if self.preemptive:
-            held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
+            held &= ~(snapshot.busy | (snapshot.spent > 0))  # a step that has begun may continue
         ready = snapshot.ready & ~held
         if not ready.any():
             return Plan((), until), memory
         plan, inner = self.policy.plan(snapshot.narrowed(ready, train=MOST), memory.inner)
         costs = snapshot.costs
-        # With a worker for each unit nobody waits for one.
+        # With a worker for each unit no unit waits for a worker.
         crowded = len(plan.steps) >= snapshot.free and len(snapshot.units) > snapshot.workers
         steps = []
         for unit, tuples in plan.steps:
@@ -284,12 +284,12 @@ class Patient(Wrapper):
         return Plan(tuple(steps), min(moments, default=None)), memory._replace(inner=inner)
 
     def terms(self, snapshot: Snapshot, memory: Patience) -> tuple[Term, ...]:
-        """Return the inner policy's terms; units that are kept waiting have some, too."""
+        """Return the inner policy's terms, also for units that are held back."""
         return terms_of(self.policy, snapshot.narrowed(snapshot.ready, train=MOST), memory.inner)
 
 
 def _held(snapshot: Snapshot, good: Floats) -> tuple[Mask, int | None]:
-    """Return which units should wait, and until when."""
+    """Return which units should be held back, and until when (ns)."""
     none: Mask = np.zeros(len(snapshot.units), np.bool_)
     if not snapshot.more:
         return none, None
@@ -297,7 +297,7 @@ def _held(snapshot: Snapshot, good: Floats) -> tuple[Mask, int | None]:
     able = snapshot.ready & (waiting > 0) & (waiting < MOST) & (costs.overhead + costs.cost > 0)
     age = (snapshot.now - np.where(waiting > 0, snapshot.oldest, snapshot.now)) / SECOND
     own = costs.seconds(waiting)
-    # What else there is to do may come first: without it, units that wait for the same moment would all be late.
+    # Other ready units may run first: if this were ignored, units held back until the same moment would all be late.
     rest = float(own[snapshot.ready].sum()) - own
     spare = SHARE * good - (age + own + rest / max(1, snapshot.workers))
     held = able & (spare > 0)
@@ -307,7 +307,7 @@ def _held(snapshot: Snapshot, good: Floats) -> tuple[Mask, int | None]:
 
 
 def _fitting(overhead: float, cost: float, room: float) -> int:
-    """Return how many tuples a step may take that should end within `room` seconds."""
+    """Return how many tuples a step may take to end within `room` seconds; FIRST if the cost is unknown."""
     if cost <= 0:
         return MOST if overhead > 0 else FIRST
     useful = math.ceil(min(MOST, overhead / cost))
@@ -315,7 +315,7 @@ def _fitting(overhead: float, cost: float, room: float) -> int:
 
 
 def parse_train(value: int | str) -> TrainRule:
-    """Return the rule that a number or a text says. Raises a PolicyError that lists the forms."""
+    """Parse a number or a text into a rule. Raises a PolicyError that lists the forms."""
     rule: TrainRule | None = None
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         rule = Tuples(value)
@@ -330,7 +330,7 @@ def parse_train(value: int | str) -> TrainRule:
 
 
 def _parsed(text: str) -> TrainRule | None:
-    """Return the rule that a text says, or None where it is of no form."""
+    """Return the rule given by a text, or None if it has none of the forms."""
     kind, colon, rest = text.partition(":")
     if kind == "spread" and colon:
         time = _duration(rest)
@@ -354,14 +354,14 @@ def _parsed(text: str) -> TrainRule | None:
 
 
 def _percent(text: str) -> float | None:
-    """Return a percentage above 0 and up to 100, or None where a text is none."""
+    """Parse a percentage above 0 and up to 100; None if the text is not one."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", text)
     percent = float(found[1]) if found else 0.0
     return percent if 0 < percent <= 100 else None
 
 
 def _duration(text: str) -> Duration | None:
-    """Return a duration above 0, or None where a text is none."""
+    """Parse a duration above 0; None if the text is not one."""
     try:
         time = Duration.parse(text)
     except NetworkError:
@@ -370,7 +370,7 @@ def _duration(text: str) -> Duration | None:
 
 
 def _plain(number: float) -> str:
-    """Return a number without an exponent, and without a fraction where it has none."""
+    """Format a number without an exponent, and whole numbers without a fraction."""
     text = format(Decimal(repr(number)), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -380,9 +380,9 @@ def _whole(number: float) -> int:
 
 
 def _of_each(snapshot: Snapshot, unit: int, total: int, *, at_least: bool = False) -> int:
-    """Return the largest number of tuples of each queue that takes no more than `total` of a unit.
+    """Return the largest number of tuples per queue that takes no more than `total` of a unit; at least 1.
 
-    Or, with `at_least`, the smallest that takes so many, or all. At least 1.
+    With `at_least`, return the smallest number that takes at least `total`, or everything.
     """
     boxes, below = snapshot.units[unit].boxes, total - at_least
     if len(boxes) > 1:
@@ -390,6 +390,6 @@ def _of_each(snapshot: Snapshot, unit: int, total: int, *, at_least: bool = Fals
         if 0 <= below < int(queued.sum()):
             shorter = np.cumsum(queued) - queued  # what the shorter queues hold
             levels = (below - shorter) // np.arange(len(queued), 0, -1)
-            # The first queue that is longer than the number which it and the longer ones could share.
+            # The first queue that is longer than an even share for it and the longer queues.
             return max(1, int(levels[np.argmax(queued > levels)]) + at_least)
     return max(1, min(total, MOST))

@@ -1,15 +1,15 @@
-"""Weighted round robin: every unit that has something to do, in turn, some on more tuples than others.
+"""Weighted round robin: every ready unit in turn, with a weight for the size of its step.
 
 The second policy of MavStream (its paper on the runtime optimizer, section 3.1). A quantum is counted in tuples::
 
     quantum = weight * train, at least one tuple
 
-``weighted-round-robin:joined=3,across=2`` gives weights by name; units that are not named weigh 1. Without an argument
-the paper's two examples hold: a box that reads a source weighs 2, because what it leaves undone holds back all
-others, a box with several inputs weighs 2, because it works more for each tuple, and one that is both weighs 4. A
-superbox weighs as much as the heaviest of its boxes.
+``weighted-round-robin:joined=3,across=2`` sets weights by name; units that are not named have weight 1. Without an
+argument the paper's two examples apply: a box that reads a source has weight 2, because its backlog holds back all
+others, a box with several inputs has weight 2, because it does more work per tuple, and one that is both has weight
+4. A superbox has the largest weight of its boxes.
 
-Weights need trains of a given size: with automatic trains the sizes follow from slack and cost instead.
+Weights need trains of a fixed size: with automatic trains the sizes follow from slack and cost instead.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _HEAVIEST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class WeightedRoundRobin(Policy):
-    """Serve the ready units in their order, beginning after the one that was served last."""
+    """Serve the ready units in order of their numbers, starting after the one served last."""
 
     weights: tuple[tuple[str, float], ...] = ()
-    """The units that do not weigh 1, by name; with none the weights follow from the network."""
+    """Weights by unit name, 1 for units not listed; if empty, weights are derived from the network."""
 
     fair = True
 
     def start(self) -> Turn:
-        """Begin with the first unit."""
+        """Return a memory that starts with the first unit."""
         return Turn()
 
     def plan(self, snapshot: Snapshot, memory: Turn) -> tuple[Plan, Turn]:
-        """Return a step for each ready unit, of its quantum.
+        """Return a step of its quantum for each unit whose turn it is.
 
         Raises a PolicyError at the first plan of a network that lacks a named unit.
         """
@@ -71,7 +71,7 @@ class WeightedRoundRobin(Policy):
 
 
 def box_weights(topology: Topology) -> Floats:
-    """Return what boxes weigh if nobody says it: twice for reading a source, twice for several inputs."""
+    """Return the default weights by box: a factor of 2 for reading a source, another for several inputs."""
     sources = np.zeros(len(topology.boxes), np.int64)
     for readers in topology.readers:
         np.add.at(sources, list(readers), 1)

@@ -1,1 +1,1 @@
-"""Introspection and load shedding: is there too much, who suffers, and what to drop, where and how much of it."""
+"""Load shedding: detecting overload, finding its cause, and deciding what to drop, where, and how much."""

@@ -1,20 +1,20 @@
 """The controller: when to shed load, how much of it, and when to stop.
 
-Aurora (sections 4.4 and 4.5) says that load is shed when there is too much, and repeatedly until latency goals are met.
-Here that is a control loop, asked about every half second with readings that are noisy and late:
+Aurora (sections 4.4 and 4.5) sheds load under overload, and repeatedly until latency goals are met. Here that is a
+control loop, called about every half second with observations that are noisy and late:
 
     needed = load + (backlog - allowance) / drain - capacity × headroom
 
-is the work per second to be saved: what arrives beyond what fits, and what works off in `drain` seconds a backlog that
-is longer than good zones allow. A strategy turns it into shares to keep.
+is the work per second to be saved: arrivals beyond the usable capacity, plus the work that reduces, within `drain`
+seconds, a backlog longer than good zones allow. A strategy turns it into shares to keep.
 
-- *Hysteresis.* Shedding starts above a dead band, not at its lower end; while it is on, shares move only if what they
-  save is off by more than the band, for several looks in a row; it stops when nothing needs to be saved any more.
-- *Noise.* Small errors count as a slow mean; only large ones count as they are read.
-- *What can be done* is not only what is measured. If queues grow although the cost model says that the work fits, less
-  is done than it says: (kept - growth of the backlog) / busy time corrects the capacity. So latency goals are met with
-  a wrong cost model, too. As this looks at what was predicted and not at how far the goal is, it cannot wind up while
-  nothing more may be dropped.
+- *Hysteresis.* Shedding starts above a dead band, not at its lower end; while it is active, shares change only if
+  their savings are off by more than the band for several observations in a row; it stops when no savings are needed.
+- *Noise.* Small errors enter a slow mean; only large ones count as they are read.
+- *Capacity* is not only measured. If queues grow although the cost model says that the work fits, the real capacity is
+  lower: (kept - growth of the backlog) / busy time corrects it. So latency goals are met even with a wrong cost model.
+  As this compares the flow with its prediction and not with the goal, it cannot wind up while nothing more may be
+  dropped.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from headway.shedding.settings import ShedSettings
 from headway.shedding.strategies import Demand, Strategy, work_saved
 
 HALF_LIFE = 1.0
-"""Seconds after which what was read counts half in the rates and loads of observations, where nothing is said."""
+"""The default half-life, in seconds, of the rates and loads in observations."""
 _AT_WORK = 0.8
-"""An engine that is busy for less of the time does not show what it can do."""
+"""The busy share of time above which the measured capacity is meaningful."""
 _LEAST = 0.4
-"""The part of what fits that new tuples may always have, however long the backlog: they are wanted, too."""
+"""The share of the usable capacity that is always left for new tuples, however long the backlog."""
 _AWAKE = 0.6
-"""One that is busy for less of the time does not even show how work flows."""
+"""The busy share of time above which the flow of work is meaningful."""
 _CHANCE = 1.5
-"""Standard deviations of the reading that are within the dead band: few tuples that make much work come unevenly."""
+"""Standard deviations of the load covered by the dead band: rare tuples that cause much work arrive unevenly."""
 _SURE = 3.0
-"""Dead bands from which on an error is no noise."""
+"""Multiples of the dead band above which an error is not noise."""
 _SLOW = 2.0
 """Half-life in seconds of the mean of small errors."""
 _CAPACITY = 5.0
@@ -56,45 +56,45 @@ _FORGET = 60.0
 """Half-life in seconds of that correction while the engine has little to do."""
 _BOUNDS = (0.2, 2.0)
 _SURPRISE = 0.25
-"""The most by which one look may contradict the correction: queues jump for other reasons, too."""
+"""The most by which one observation may contradict the correction: queues jump for other reasons, too."""
 _DRAIN, _LONGEST = 2.0, 10.0
-"""Seconds in which a backlog should be worked off, at least and at most, where nothing is said."""
+"""The default bounds, in seconds, of the time in which a backlog should be worked off."""
 _LONG_STUCK = 4
-"""Times `hold` that goals are not met, until those give way for it who need not for what arrives."""
+"""Multiples of `hold` for which goals are missed before outputs lose tuples only to reduce the backlog."""
 _AHEAD, _BELIEVED = 1.0, 0.1
-"""How far is looked ahead: so many seconds, and this part of the time that there has been too much to do."""
+"""The horizon of forecasts: so many seconds, plus this share of the time for which the overload has lasted."""
 _LESS = (1.0, 0.75, 0.5, 0.25)
-"""Parts of what should be saved that are compared: less may be worth more."""
+"""The shares of the needed savings that are compared: saving less may be worth more."""
 _CLEAR = 1.3
-"""How many times what can be done has to arrive so that half as many looks show that queues grow."""
+"""The ratio of load to capacity above which half as many observations show that queues grow."""
 _GROWS = 4
-"""Looks whose shortest queue is compared with that of as many looks before: trains come and go."""
+"""Observations whose smallest backlog is compared with that of as many before, since trains make backlogs fluctuate."""
 _AGREES = 0.5
-"""The part of the growth that measured costs promise by which queues have to grow."""
+"""The share of the growth predicted from measured costs by which queues must grow."""
 _SAME = 1e-3
-"""Shares that differ by less are the same."""
+"""Shares that differ by less count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What one look comes to; in seconds of work per second where nothing else is said."""
+    """An evaluated observation; in seconds of work per second unless stated otherwise."""
 
     load: float
     can_do: float
     fits: float
     surplus: float
-    """Seconds of work that wait beyond what good zones allow."""
+    """Seconds of waiting work beyond what good zones allow."""
     wanted: float
-    """What should be saved; below 0 where there is room to spare."""
+    """What should be saved; below 0 if there is capacity to spare."""
     needed: float
-    """The same between nothing and the largest share of all work that may be dropped."""
+    """The same, limited to between 0 and the largest share of all work that may be dropped."""
     saved: float
-    """What the present shares save."""
+    """What the current shares save."""
     band: float
 
 
 class Controller:
-    """Decides when to shed and how much. Pure: all that it keeps is in the memory that it returns."""
+    """Decides when to shed and how much. Pure: all its state is in the memory that it returns."""
 
     def __init__(
         self,
@@ -104,10 +104,10 @@ class Controller:
         half_life: float = HALF_LIFE,
         sparing: bool = False,
     ) -> None:
-        """Control a network; raises a PolicyError where the settings name outputs or a strategy that do not exist.
+        """Set up for a network. Raises a PolicyError if the settings name outputs or a strategy that do not exist.
 
-        `half_life` is that of the loads in observations, in seconds. If `sparing`, nothing is dropped unless a
-        forecast says that outputs are worth more so; otherwise whenever there is more to do than fits.
+        `half_life` is that of the loads in observations, in seconds. If `sparing`, tuples are dropped only if a
+        forecast says that it increases the outputs' worth; otherwise whenever the load exceeds the usable capacity.
         """
         self.settings = settings
         self.limits = settings.limits(topology.outputs, topology.qos)
@@ -117,23 +117,23 @@ class Controller:
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)
-        # Without latency graphs nobody says what waiting costs: then queues are kept short.
+        # Without latency graphs the cost of waiting is unknown: then queues are kept short.
         self._sparing = sparing and any(graphs.latency is not None for graphs in topology.qos)
-        # A backlog that is to go before the next look but one would be chased from both sides.
+        # With a drain time below two intervals the control loop would oscillate.
         self._drain = max(self._drain_time(), 2 * settings.interval.seconds)
-        # What is read within a half-life is much the same: to be sure that load has gone takes as many of them.
+        # Observations within a half-life are correlated: a decrease of the load must last for `hold` half-lives.
         self._patience = max(settings.hold, math.ceil(settings.hold * half_life / settings.interval.seconds))
-        # Seconds of waiting that are nobody's trouble. Half of the good zone is left to the boxes themselves.
+        # Seconds of waiting that do no harm. Half of the good zone is left for processing.
         self._allowance = min(0.5 * float(self._zones.min(initial=np.inf)), 0.25 * self._drain)
 
     def _drain_time(self) -> float:
-        """Return the seconds in which a backlog should go; who may be later anyhow need not drop more for it."""
+        """Return the seconds in which a backlog should be worked off; more if good zones are long, to drop less."""
         if self.settings.drain is not None:
             return self.settings.drain.seconds
         return min(max(_DRAIN, 0.5 * float(self._zones.min(initial=np.inf))), _LONGEST)
 
     def start(self) -> ControllerMemory:
-        """Return the memory to begin with: nothing is dropped."""
+        """Return the initial memory: nothing is dropped."""
         return ControllerMemory()
 
     def decide(
@@ -143,11 +143,11 @@ class Controller:
         most: Sequence[float] | None = None,
         forced: bool = False,
     ) -> tuple[Decision, ControllerMemory]:
-        """Return what to drop from now on, and the memory. To be called about once in the settings' interval.
+        """Return what to drop from now on, and the memory. Called about once per interval of the settings.
 
-        `most`, by output the largest share that may be dropped, stands in for the settings' own limits, if given: an
-        adaptive layer may say whose tuples are to be dropped. Shares follow at once when it changes. If `forced`,
-        somebody has stricter goals than the graphs say, and nobody asks whether dropping pays.
+        `most` (by output: the largest share that may be dropped) replaces the settings' limits if given: an adaptive
+        layer may select the outputs to drop from. A change of it takes effect at once. If `forced`, an adaptive layer
+        has stricter goals than the graphs, and the forecast is not asked whether dropping pays.
         """
         limits = self.limits if most is None else tuple(map(float, most))
         if len(memory.keep) != len(observation.sites):
@@ -160,7 +160,7 @@ class Controller:
             memory = self._remember(case, observation, memory)
         excess = self._excess(case, observation, memory, limits)
         if outlook is not None and memory.excess > 0:
-            # While more comes than can be done, it would only have to begin again.
+            # While the load exceeds the capacity, shedding would only have to start again.
             useful = case.load > case.can_do or outlook.gain(memory.keep) > 0
             memory = replace(memory, idle=0 if useful else memory.idle + 1)
             if memory.idle >= self.settings.hold:
@@ -172,21 +172,21 @@ class Controller:
             elif self._sparing and memory.over >= self.settings.hold:
                 held = UNSHOWN
             return Decision(memory.keep, memory.excess, False, memory.reason, held), memory
-        # While more comes than can be done, shares may stay that no others are better than, if they are still allowed.
+        # While the load exceeds the capacity, the current shares may stay if no others pay and limits still allow them.
         stays = case.load > case.can_do and case.saved <= excess + case.band and self._allowed(memory, limits)
         return self._enact(excess, case, observation, replace(memory, limits=limits), outlook, stays)
 
     def _allowed(self, memory: ControllerMemory, limits: tuple[float, ...]) -> bool:
-        """Return whether limits are those of the present shares, and no more than allowed is dropped in all."""
+        """Return whether the limits have not changed since the current shares, and the total limit is kept."""
         return limits == memory.limits and memory.part <= self.settings.most_in_all + 0.5 * self.settings.band
 
     def _outlook(self, case: _Case, observation: Observation, memory: ControllerMemory) -> Outlook:
-        """Return what tells whether dropping pays."""
+        """Return the forecast of whether dropping pays."""
         count = len(self._topology.outputs)
         dropped = 0.0
         if len(observation.waiting) == len(memory.keep):
             dropped = work_saved(observation.waiting * observation.costs, memory.keep, observation.nested)
-        # Trains come and go: what waited at both looks is a queue.
+        # Trains come and go: only what waited at both observations is a queue.
         ages = np.minimum(observation.oldest, memory.ages) if len(memory.ages) == count else observation.oldest
         return Outlook(
             observation,
@@ -199,7 +199,7 @@ class Controller:
         )
 
     def _remember(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
-        """Take into the memory what was kept, what waits, and since when there is too much to do."""
+        """Record in the memory the kept shares, the ages of waiting tuples, and since when there is an overload."""
         count, now = len(self._topology.outputs), observation.now
         kept = memory.kept if len(memory.kept) == count else np.ones(count)
         past = min((now - memory.began) / SECOND, PAST)
@@ -209,7 +209,7 @@ class Controller:
         return replace(memory, kept=kept, ages=observation.oldest, since=since)
 
     def _follow(self, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
-        """Take the capacity and the flow of work into the memory."""
+        """Record the capacity and the flow of work in the memory."""
         if memory.looked is None:
             begun = observation.now - self.settings.interval.nanoseconds
             memory = replace(memory, began=begun, since=begun)
@@ -223,10 +223,10 @@ class Controller:
                 capacity = read
         growth, trust = memory.growth, memory.trust
         if passed > 0:
-            # At the costs of now: a box that is found to cost more than was thought makes no queue grow.
+            # Both at current costs: a higher estimate of a box's cost is not growth of a queue.
             before = memory.backlog if observation.before is None else observation.before
             grown = (observation.backlog - before) / passed
-            # With other shares, what waits means other work; and what goes faster than anybody can work was dropped.
+            # New shares change the work in a backlog; and one that shrinks faster than it can be processed was dropped.
             if not memory.fresh and grown > -(1 + _SURPRISE) * _BOUNDS[1] * capacity:
                 growth = mixed(growth, grown, left_after(passed, self._half_life))
             trail = (*memory.trail, (memory.trail[-1] if memory.trail else 0.0) + observation.backlog - before)
@@ -250,12 +250,12 @@ class Controller:
         )
 
     def _judge(self, observation: Observation, memory: ControllerMemory) -> _Case:
-        """Return what should be saved and what is."""
+        """Return how much work should be saved and how much is."""
         load, can_do = max(observation.load, 0.0), memory.can_do
         fits = can_do * self.settings.headroom
         surplus = max(observation.backlog - self._allowance * can_do, 0.0)
         wanted = load - fits + min(surplus / self._drain, fits * (1 - _LEAST))
-        if can_do <= 0:  # nobody knows yet
+        if can_do <= 0:  # not known yet
             wanted = 0.0
         return _Case(
             load=load,
@@ -269,13 +269,13 @@ class Controller:
         )
 
     def _count(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
-        """Count for how many looks in a row the load has been off, and how."""
-        # Every look counts the same, however late it comes: this is about noise, not about time.
+        """Update the counters of observations in a row with a deviation, by its kind."""
+        # Every observation counts the same, however late it is: this is about noise, not about time.
         passed = self.settings.interval.seconds
         error = case.needed - case.saved
         slow = mixed(memory.error, error, left_after(passed, _SLOW))
         active = memory.excess > 0
-        # Before anything is dropped, there is no mean to be careful about.
+        # The mean is for leaving shedding with care; before it starts, the value itself counts.
         wanted = mixed(memory.wanted, case.wanted, left_after(passed, _SLOW)) if active else case.wanted
         over = case.load - case.fits > case.band and (observation.busy > _AT_WORK or case.surplus > 0)
         off = 0
@@ -297,14 +297,14 @@ class Controller:
         )
 
     def _is_stuck(self, case: _Case, observation: Observation, memory: ControllerMemory) -> bool:
-        """Return whether latency goals are not met, and the backlog needs more than twice the time that it may."""
+        """Return whether the surplus, or all of the backlog if results are late, takes over twice the drain time."""
         todo = observation.backlog if self._is_late(observation) else case.surplus
         return todo > 0 and -memory.growth * 2 * self._drain < todo
 
     def _excess(
         self, case: _Case, observation: Observation, memory: ControllerMemory, limits: tuple[float, ...]
     ) -> float | None:
-        """Return what should be saved from now on, or None if shares stay as they are."""
+        """Return the work to be saved from now on, or None if shares stay as they are."""
         hold, cap = self.settings.hold, self.settings.most_in_all * case.load
         if memory.excess <= 0:
             sure = memory.over >= hold or (memory.over > 0 and case.surplus > 0)
@@ -321,15 +321,16 @@ class Controller:
             return more
         if memory.drift >= hold:
             return min(max(case.saved + memory.error, 0.0), cap)
-        # Limits hold at once: those of an output are shares, that of all work follows what arrives.
+        # Limits take effect at once: those of outputs when they change, that of all work as the load changes.
         if not self._allowed(memory, limits):
             return min(case.needed, cap)
         return None
 
     def _shows(self, case: _Case, observation: Observation, memory: ControllerMemory) -> bool:
-        """Return whether there is too much to do by what has happened, not only by what measured costs promise.
+        """Return whether the overload is visible, and not only predicted from measured costs.
 
-        Results are late or soon will be, nobody is idle, more arrives than was done lately, and queues have grown.
+        Results are late or soon will be while the engine is never idle, more arrives than the measured capacity, and
+        queues have grown.
         """
         near = bool((observation.oldest > 0.5 * self._zones).any()) and observation.busy > BUSY
         rise = case.load - memory.capacity
@@ -342,7 +343,7 @@ class Controller:
         return grown > _AGREES * rise * looks * self.settings.interval.seconds
 
     def _is_late(self, observation: Observation) -> bool:
-        """Return whether outputs are outside of their good zone because there is no time to spare."""
+        """Return whether outputs are outside their good zone while the engine is never idle."""
         return observation.busy > BUSY and bool((outside_good_zone(observation, self._zones) > LATE).any())
 
     def _enact(
@@ -354,7 +355,7 @@ class Controller:
         outlook: Outlook | None,
         stays: bool,
     ) -> tuple[Decision, ControllerMemory]:
-        """Ask the strategy for shares, and begin to count anew; if none of them pays, the present ones may stay."""
+        """Get shares from the strategy and reset the counters; with `stays`, keep the current ones if none pay."""
         keep = np.ones(len(observation.sites))
         if excess > 0 and outlook is None:
             keep = self._shares(excess, case, observation, memory)
@@ -369,7 +370,7 @@ class Controller:
                 return Decision(memory.keep, memory.excess, False, memory.reason, held), memory
             else:
                 excess = 0.0
-        # What is nearly the same stays, but nothing means nothing.
+        # Nearly equal shares are not changed, but an excess of 0 ends all dropping.
         changed = bool((np.abs(keep - memory.keep) > (_SAME if excess > 0 else 0.0)).any())
         if not changed:
             keep = memory.keep
@@ -398,7 +399,7 @@ class Controller:
         return Decision(keep, excess, changed, reason, held), memory
 
     def _held(self, keep: Floats, memory: ControllerMemory, outlook: Outlook | None) -> str:
-        """Return why the shares that a strategy wants are not taken, or why it wants none."""
+        """Return why the strategy's shares are not used, or why it drops nothing."""
         if not (keep < 1.0).any():
             return nothing_allowed(self.settings.strategy, self._topology.outputs, memory.limits)
         return "" if outlook is None else does_not_pay(outlook.worth(keep), outlook.worth(np.ones(len(keep))))
@@ -406,8 +407,8 @@ class Controller:
     def _shares(self, excess: float, case: _Case, observation: Observation, memory: ControllerMemory) -> Floats:
         """Return by site the share to keep.
 
-        A backlog is worked off by those who have to give way for what arrives anyhow. Others do so only if latency
-        goals are not met in time otherwise: a backlog goes, what is dropped is gone for good.
+        A backlog is reduced by dropping at sites that must drop because of the load anyway. Other sites drop for it
+        only if latency goals are missed for long: a backlog is temporary, dropped tuples are lost for good.
         """
         asked = self._with_backlog(case, observation, memory.keep)
         keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
@@ -418,10 +419,10 @@ class Controller:
         return keep
 
     def _with_backlog(self, case: _Case, observation: Observation, keep: Floats) -> Demand:
-        """Return the demand with what waits at the sites as if it came within the drain time.
+        """Return the demand with the tuples waiting at the sites counted as if they arrived within the drain time.
 
-        A drop box thins out what waits before it, too. Without that, a backlog that goes by itself as soon as tolerant
-        outputs give way would be made up for by those that tolerate nothing.
+        A drop box thins out the tuples waiting before it, too. Without this, outputs that tolerate no loss would pay
+        for a backlog that disappears once tolerant outputs give way.
         """
         if len(observation.waiting) != len(keep) or case.surplus <= 0 or observation.backlog <= 0:
             return observation

@@ -1,4 +1,4 @@
-"""What the controller says, why it does not, and what it keeps from one look to the next."""
+"""The controller's decision, the reasons for it, and the controller's memory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is dropped from now on."""
+    """What to drop from now on."""
 
     keep: Floats
     """By site: the share to keep."""
     excess: float
     """Seconds of work per second that should be saved; 0: nothing is dropped."""
     changed: bool
-    """Whether shares are other than before."""
+    """Whether the shares have changed."""
     reason: str
-    """For people: why they are as they are."""
+    """The reason for the shares, for people."""
     held: str = ""
-    """For people: why nothing is dropped although work should be saved."""
+    """Why nothing is dropped although work should be saved, for people."""
 
     @property
     def active(self) -> bool:
@@ -37,66 +37,66 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ControllerMemory:
-    """What a controller keeps from one look to the next."""
+    """The controller's memory, from one observation to the next. Moments are in nanoseconds."""
 
     looked: int | None = None
-    """When it looked last."""
+    """The moment of the last observation."""
     keep: Floats = field(default_factory=lambda: np.zeros(0))
     excess: float = 0.0
     limits: tuple[float, ...] = ()
     reason: str = "what arrives can be done"
     capacity: float = 0.0
-    """Seconds of work per second that can be done, as measured and smoothed."""
+    """Seconds of work that can be done per second, as measured and smoothed."""
     proven: bool = False
-    """Whether that was read while there was much to do."""
+    """Whether that was measured while the engine was busy enough."""
     trust: float = 1.0
-    """What the flow of work says of it: the part of it that is really there."""
+    """The correction of the capacity by the flow of work, as a factor."""
     backlog: float = 0.0
     growth: float = 0.0
-    """Seconds of work per second by which the backlog has grown lately."""
+    """Seconds of work per second by which the backlog has grown recently."""
     fresh: bool = False
-    """Whether shares were changed at the last look."""
+    """Whether the last observation changed shares."""
     error: float = 0.0
     """Seconds of work per second that should be saved beyond what shares save: a slow mean."""
     wanted: float = 0.0
-    """What should be saved, below 0 where there is room to spare: a slow mean."""
+    """What should be saved, below 0 if there is capacity to spare: a slow mean."""
     part: float = 0.0
     """The share of all work that is saved: a slow mean."""
     over: int = 0
-    """Looks in a row with more to do than fits."""
+    """Observations in a row with a load above the usable capacity."""
     off: int = 0
-    """Looks in a row with an error beyond doubt, below 0 where too much is saved."""
+    """Observations in a row with an error too large for noise; below 0 if too much is saved."""
     drift: int = 0
-    """Looks in a row with a small but lasting error."""
+    """Observations in a row with a small but lasting error."""
     spare: int = 0
-    """Looks in a row with clearly nothing to save."""
+    """Observations in a row with clearly nothing to save."""
     calm: int = 0
-    """Looks in a row with nothing to save."""
+    """Observations in a row with nothing to save."""
     stuck: int = 0
-    """Looks in a row with a long backlog that does not get shorter in time."""
+    """Observations in a row with a long backlog that does not shrink in time; restarts when shares are set."""
     missed: int = 0
-    """The same, whatever was changed meanwhile."""
+    """The same, without the restarts."""
     idle: int = 0
-    """Looks in a row in which dropping did not pay."""
+    """Observations in a row in which dropping did not pay."""
     began: int = 0
-    """When it looked first."""
+    """The moment at which control began, an interval before the first observation."""
     since: int = 0
-    """Since when there has been too much to do."""
+    """The moment since which there has been an overload."""
     kept: Floats = field(default_factory=lambda: np.zeros(0))
-    """By output: the share of its tuples that was kept, over the time that counts."""
+    """By output: the mean share of its tuples that was kept, over the time that forecasts count."""
     ages: Floats = field(default_factory=lambda: np.zeros(0))
-    """By output: the age of the oldest tuple on the way to it, at the last look."""
+    """By output: the age of the oldest tuple on the way to it, at the last observation."""
     trail: tuple[float, ...] = ()
-    """The backlog at the last looks, each at the costs of its own look, from an arbitrary level on."""
+    """The backlog at recent observations, relative to an arbitrary level; each change is at the costs of its time."""
 
     @property
     def can_do(self) -> float:
-        """Seconds of work per second that can be done."""
+        """Seconds of work that can be done per second, corrected."""
         return self.capacity * self.trust
 
 
 def nothing_allowed(strategy: str, outputs: Sequence[str], limits: Sequence[float]) -> str:
-    """Return that a strategy finds no place to drop; whose limit is 0 is named."""
+    """Return a message that a strategy finds no place to drop, with the outputs whose limit is 0."""
     spared = [name for name, most in zip(outputs, limits, strict=True) if not most > 0]
     text = f"'{strategy}' finds nothing that may be dropped"
     if not spared:
@@ -107,6 +107,6 @@ def nothing_allowed(strategy: str, outputs: Sequence[str], limits: Sequence[floa
 
 
 def does_not_pay(dropping: float, nothing: float) -> str:
-    """Return that a forecast speaks against it: what outputs would be worth on average with it and without."""
+    """Return a message that the forecast is against dropping, with the mean worth of outputs with and without it."""
     text = f"it would not pay: by a forecast outputs are worth {dropping:.3f} on average with it, {nothing:.3f} without"
     return f"{text}, and it has to gain {1 + MARGIN:g} times what is lost" if dropping > nothing else text

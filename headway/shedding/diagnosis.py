@@ -1,8 +1,8 @@
-"""The QoS monitor: which outputs are outside of their good zone, is there too much to do, and who causes it.
+"""The QoS monitor: which outputs are outside their good zone, whether there is an overload, and its cause.
 
-Aurora, section 4.4, dynamic analysis: results that are delivered later than the good zone of their delay graph reaches
-are a sign of overload. They are a late sign, and one that has other causes, too; so the rule of static analysis is
-asked as well, over what was measured lately: capacity × headroom < demand.
+Aurora, section 4.4, dynamic analysis: results delivered after the good zone of their latency graph are a sign of
+overload. They are a late sign with other possible causes; so the rule of static analysis is applied as well, to
+recent measurements: capacity × headroom < demand.
 """
 
 from __future__ import annotations
@@ -20,98 +20,98 @@ from headway.network.qos import QoS
 from headway.shedding.strategies import Demand
 
 BUSY = 0.95
-"""An engine that was idle for less than the rest of the time had no time to spare."""
+"""The busy share of time above which an engine counts as never idle."""
 LATE = 0.1
-"""The share of late results from which on an output counts as late: single ones are no overload."""
+"""The share of late results above which an output counts as late: single late results are no overload."""
 RISEN = 1.2
-"""How many times its usual rate a source must have before it is said to be the cause."""
+"""The ratio of a source's rate to its usual rate above which it can be the cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Demand):
-    """What an engine says of its work at one moment."""
+    """An engine's demand, with its work at one moment."""
 
     kept: float
-    """Seconds of work per second that are left of the load with what is being dropped now."""
+    """Seconds of work per second that remain with the current dropping."""
     backlog: float
-    """Seconds of work that wait in all queues and will not be dropped."""
+    """Seconds of work in all waiting tuples that will not be dropped."""
     busy: float
-    """The share of time, lately, in which the engine had to work; what it does for want of anything better is not."""
+    """The recent share of time that the engine needed; time spent only because it was free is not counted."""
     source_work: Floats
-    """By source: the seconds of work that one of its tuples makes until all that comes of it is delivered."""
+    """By source: seconds of work that one tuple causes, in all boxes together."""
     box_load: Floats
-    """By box: seconds of work per second that what arrives means in the box itself, if nothing is dropped."""
+    """By box: seconds of work per second that arrivals would cause in the box itself if nothing were dropped."""
     box_backlog: Floats
-    """By box: the seconds of work that the tuples which wait there mean until all is delivered."""
+    """By box: the seconds of work until all tuples that wait there are delivered."""
     before: float | None = None
-    """Seconds of work that waited at the look before, at the costs of now; None where nobody knows."""
+    """Seconds of work waiting at the previous look, at current costs; None if unknown."""
     pressed: bool = True
-    """Whether there has been work to wait all the time, so that what was done shows what can be done."""
+    """Whether work has been waiting all the time, so that the work done shows the capacity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation(Load):
-    """A load, with how those who send tuples and those who get results do.
+    """The load of a run, with the rates of its sources and the state of its outputs.
 
-    What is read as "lately" is a mean over time in which older time counts less.
+    "Recent" values are means over time in which older measurements count less.
     """
 
     now: int
     """The moment, in nanoseconds on the run's clock."""
     delivered: Floats
-    """By output: tuples delivered lately."""
+    """By output: tuples delivered recently."""
     latency: Floats
     """By output: their mean latency, in seconds."""
     oldest: Floats
-    """By output: the age of the oldest tuple that waits on the way to it, in seconds; 0 where none waits."""
+    """By output: the age of the oldest tuple waiting on the way to it, in seconds; 0 if none are waiting."""
     source_rates: Floats
-    """By source: tuples per second, lately."""
+    """By source: the recent rate in tuples per second."""
     usual: Floats
-    """By source: its rate over a long time, or as declared; NaN where nobody knows it."""
+    """By source: its long-term or declared rate; NaN if unknown."""
     utility: Floats | None = None
-    """By output: what was delivered since the start was worth by its latency; None where nobody knows."""
+    """By output: the mean utility, by latency, of all results since the start; None if unknown."""
 
 
 class Culprit(NamedTuple):
-    """Who causes an overload."""
+    """The cause of an overload."""
 
     kind: Literal["source", "box"]
     place: int
     name: str
     why: str
-    """For people: what is unusual about it."""
+    """What is unusual about it, for people."""
 
     def __str__(self) -> str:
-        """Return it for people, such as ``source 'positions' (2.1 times its usual rate)``."""
+        """Return a text for people, such as ``source 'positions' (2.1 times its usual rate)``."""
         return f"{self.kind} '{self.name}' ({self.why})"
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How a run does, and why."""
+    """The state of a run: whether it is overloaded, and why."""
 
     outside: Floats
-    """By output: how much of it is outside of its good zone, as a share."""
+    """By output: the share of its results outside its good zone."""
     overloaded: bool
     because: str
-    """For people: why it is overloaded, or that it is not."""
+    """Why it is overloaded, or that it is not, for people."""
     find: Callable[[], Culprit | None] = field(repr=False, compare=False)
 
     @cached_property
     def culprit(self) -> Culprit | None:
-        """Who causes it, found when first asked for; None where there is no overload."""
+        """The cause, computed on first access; None if there is no overload."""
         return self.find() if self.overloaded else None
 
 
 def good_zones(qos: tuple[QoS, ...]) -> Floats:
-    """Return by output the latency in seconds up to which results are worth most; infinite without a delay graph."""
+    """Return by output the latency in seconds up to which results are worth most; infinite without a latency graph."""
     return np.array([graphs.latency.good_until if graphs.latency else np.inf for graphs in qos], np.float64)
 
 
 def outside_good_zone(observation: Observation, zones: Floats) -> Floats:
-    """Return by output the share outside of its good zone.
+    """Return by output the share of results outside its good zone.
 
-    Where nothing was delivered lately, what has waited for longer than the good zone says it: all of it.
+    If nothing was delivered recently and a tuple has waited for longer than the good zone, that is 1.
     """
     silent = (observation.delivered <= 0) & (observation.oldest > zones)
     outside: Floats = np.where(silent, 1.0, observation.late)
@@ -125,12 +125,12 @@ def diagnose(
     headroom: float = HEADROOM,
     zones: Floats | None = None,
 ) -> Diagnosis:
-    """Return how the run does. Pure.
+    """Return whether the run is overloaded, and why. Pure.
 
-    It is overloaded if the demand is above capacity × headroom, or if outputs are outside of their good zone while
-    the engine is never idle and the backlog does not shrink. Whether it does is seen from an earlier observation
-    (`before`); without one, it is held not to if as much arrives as can be done. Who asks often gives the `zones`
-    that `good_zones` returns.
+    It is overloaded if the demand is above capacity × headroom, or if outputs are outside their good zone while
+    the engine is never idle and the backlog does not shrink. Whether it shrinks is decided by an earlier observation
+    (`before`); without one, by whether less work arrives than can be done. Frequent callers pass the `zones` that
+    `good_zones` returns.
     """
     outside = outside_good_zone(observation, good_zones(topology.qos) if zones is None else zones)
     fits = observation.capacity * headroom
@@ -151,10 +151,10 @@ def diagnose(
 
 
 def find_culprit(observation: Observation, topology: Topology, headroom: float = HEADROOM) -> Culprit | None:
-    """Return who causes an overload: the source whose rise causes most work, else the box that needs most.
+    """Return the cause of an overload: the source whose increase causes most work, else the box that needs most.
 
-    A source counts if its rate is above RISEN times its usual one. Of the boxes it is the one with the largest load,
-    or, if what arrives could be done, the one with the longest backlog. None in a network without work.
+    A source counts if its rate is above RISEN times its usual one. Among boxes it is the one with the largest load,
+    or, if the load is within the usable capacity, the one with the longest backlog. None in a network without work.
     """
     known = ~np.isnan(observation.usual)
     rises = known & (observation.source_rates > RISEN * observation.usual)

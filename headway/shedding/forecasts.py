@@ -1,13 +1,13 @@
-"""Does dropping pay? What outputs will be worth if so much is dropped, by what waits and what has been measured.
+"""Forecasts of whether dropping pays: the outputs' worth for given shares, from the backlog and measurements.
 
-Aurora sheds load when there is more than fits (section 4.4). But a queue that grows is nobody's loss as long as
-results are in time, and one that is a little late may be worth more than one that never comes. So before anything is
-dropped, both are compared by the graphs that users have drawn: all that waits, and what arrives in the next while,
-delivered later and later or thinned out. The next while is short and grows with the time that the overload has lasted.
-So a burst that ends just when dropping begins has cost little, and an overload that stays is believed.
+Aurora sheds load when it exceeds the capacity (section 4.4). But a growing queue does no harm as long as results are in
+time, and a result that is a little late may be worth more than a dropped one. So before anything is dropped, two
+options are compared by the users' graphs: the waiting tuples and the arrivals within a horizon are delivered with
+growing latency, or thinned out. The horizon is short at first and grows with the duration of the overload, so that
+little is lost if a burst ends just when dropping begins, and a lasting overload is acted on.
 
-The model is a queue in the order of arrival. A tuple that arrives when work for W seconds waits is delivered after W; a
-policy that lets some outputs go first shows in how old their waiting tuples are, and scales W for them.
+The model is a queue in the order of arrival. A tuple that arrives when W seconds of work are waiting is delivered after
+W seconds; if a policy prefers some outputs, the age of their waiting tuples shows it, and W is scaled for them.
 """
 
 from __future__ import annotations
@@ -28,46 +28,43 @@ from headway.shedding.strategies import Demand, work_saved
 _G = TypeVar("_G", bound="Graph | None")
 
 POINTS = 12
-"""Moments at which latencies are looked at, among what waits and among what comes."""
+"""Number of samples of the latency, each among waiting tuples and among arrivals."""
 PAST = 60.0
-"""Seconds of what has been delivered that count beside what is to come: a loss graph is about a share of all tuples."""
+"""Seconds of past deliveries that count besides the forecast: a loss graph is about a share of all tuples."""
 MARGIN = 1.0
-"""By which part more than it costs dropping has to gain: forecasts are rough."""
+"""Dropping must gain 1 + MARGIN times its cost, because forecasts are rough."""
 UNEVEN = 10.0
-"""The most by which an output may be served later than in turn."""
+"""The largest factor by which an output may be served later than in order of arrival."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """Where a run stands, and by that what its outputs will be worth; arrays by output."""
+    """The current state of a run, and a forecast from it; arrays by output."""
 
     seen: Observation
     capacity: float
     """Seconds of work that can be done per second."""
     backlog: float
-    """Seconds of work that wait, as if nothing were dropped."""
+    """Seconds of waiting work, as if nothing were dropped."""
     ages: Floats
-    """The age of the oldest tuple on the way to it, in seconds."""
+    """The age of the oldest tuple on the way to the output, in seconds."""
     past: float
     """Seconds since the run began."""
     kept: Floats
     """The share of its tuples that was kept so far."""
     horizon: float
-    """Seconds of arrivals that are looked ahead."""
+    """Seconds of future arrivals that are included."""
 
     def gain(self, keep: Floats) -> float:
-        """Return what is gained by shares to keep, by site, compared with dropping nothing.
-
-        What they cost counts once more by MARGIN.
-        """
+        """Return the gain in worth of shares over dropping nothing; what they lose counts 1 + MARGIN times."""
         worth = self.worth(keep)
         cost = max(self.worth(keep, free=True) - worth, 0.0)
         return worth - self.worth(np.ones(len(keep))) - MARGIN * cost
 
     def worth(self, keep: Floats, free: bool = False) -> float:
-        """Return what outputs are worth in the end, as a mean, by what was delivered and what is to come.
+        """Return the mean worth of the outputs with shares to keep, over past deliveries and the forecast.
 
-        If `free`, what is dropped costs nothing: that tells what is gained by it.
+        If `free`, future dropping does not count as loss: for computing what it gains.
         """
         seen, count = self.seen, len(self.seen.qos)
         if not count or self.capacity <= 0:
@@ -81,12 +78,12 @@ class Outlook:
         waits = np.outer(self.ages, _SHARES) + np.outer(behind, 1 - _SHARES)
         comes = np.maximum(behind[:, None] + np.outer(slope * self.horizon, _SHARES), 0.0)
         known = seen.delivered > 0
-        # Latency that is not waiting in queues: windows, for example.
+        # Latency that is not spent in queues, but in windows, for example.
         beside = np.where(known, np.maximum(seen.latency - seen.oldest, 0.0), 0.0)[:, None]
         of_waits, of_comes = self._utilities(waits + beside), self._utilities(comes + beside)
         past, coming = min(self.past, PAST), self.ages + self.horizon
         utility = (of_waits * self.ages + of_comes * self.horizon) / np.maximum(coming, 1e-12)
-        # Nobody knows when a policy that does not serve an output at all will do so: no dropping is known to help it.
+        # If a policy does not serve an output at all, nothing shows that dropping would help it.
         starved = ~known & (seen.oldest > 0)
         utility = np.where(starved, self._utilities((self.ages + self.horizon)[:, None]), utility)
         delivered, was = coming * kept_of(seen, keep), past * self.kept
@@ -99,7 +96,7 @@ class Outlook:
         return float((mean * loss).mean())
 
     def _left(self, keep: Floats) -> tuple[float, float]:
-        """Return the work that is left to do with such shares: what arrives per second, and what waits."""
+        """Return the seconds of work that remain with some shares: per second of arrivals, and waiting."""
         seen = self.seen
         saved = work_saved(seen.rates * seen.costs, keep, seen.nested)
         if len(seen.waiting) == len(keep):
@@ -117,7 +114,7 @@ class Outlook:
         return _alike([graphs.latency for graphs in self.seen.qos])
 
     def _utilities(self, seconds: Floats) -> Floats:
-        """Return by output the mean utility of results of so many latencies."""
+        """Return by output the mean utility of results with the given latencies."""
         found = np.ones(len(self.seen.qos))
         for graph, places in self._latencies.items():
             if graph is not None:
@@ -126,7 +123,7 @@ class Outlook:
 
 
 def kept_of(demand: Demand, keep: Floats) -> Floats:
-    """Return by output the share of its tuples that such shares by site leave."""
+    """Return by output the share of its tuples that is kept, given the shares by site."""
     kept = np.ones(len(demand.qos))
     for at in np.flatnonzero(keep < 1.0).tolist():
         kept[list(demand.sites[at].outputs)] *= keep[at]
@@ -137,7 +134,7 @@ _SHARES: Floats = (np.arange(POINTS) + 0.5) / POINTS
 
 
 def _alike(graphs: Sequence[_G]) -> dict[_G, list[int]]:
-    """Return by graph the places that have it: there are few different ones, however many outputs."""
+    """Return by graph the outputs that have it: distinct graphs are few, even for many outputs."""
     places: dict[_G, list[int]] = {}
     for at, graph in enumerate(graphs):
         places.setdefault(graph, []).append(at)

@@ -1,33 +1,33 @@
-"""Loss: the greedy walk over loss graphs. Whoever loses the least utility gives way first.
+"""Loss: a greedy walk over the loss graphs. Outputs that lose the least utility give way first.
 
-Aurora paper, section 4.5: of all outputs take the one whose loss graph has the least slope at the point where it is, go
-down along it until another one has a smaller slope there, put the drop box as far upstream as no other output is hurt,
-see what that saves, and so on until it is enough::
+Aurora paper, section 4.5: take the output whose loss graph has the least slope at its current point, descend along it
+until another output has a smaller slope, place the drop box as far upstream as possible without hurting other outputs,
+add up the savings, and repeat until they suffice::
 
-    level of an output      the share of it that it would make do with, from 1 downwards, at the least 1 - most
-    level of a site         the highest level of its outputs: more than that nobody behind it needs
-    keep of a site          its level / all that the sites around it keep
+    level of an output      the share of its tuples that it needs, from 1 downwards, at least 1 - most
+    level of a site         the highest level of its outputs: none of them needs more
+    keep of a site          its level / the product of the shares kept by the sites around it
     own work of a site      rate * cost of the site without those of the sites that are nested directly in it
     saved                   sum over sites of own work * (1 - level)
 
-So dropping moves upstream by itself: what all outputs behind a site have given up is dropped there, before the boxes
-that they share, and only what one of them gives beyond that in its own part. Nothing is dropped where it saves nothing:
-an output that hangs on a box which others read, too, keeps as much as they do. Outputs that have all their boxes in
-common give way together, with the sum of their slopes.
+So dropping moves upstream by itself: what all outputs downstream of a site have given up is dropped there, before the
+boxes that they share, and only what one of them gives up beyond that at its own site. Nothing is dropped where it saves
+nothing: an output of a box that others read, too, keeps as much as they do. Outputs that share all their boxes give way
+together, with the sum of their slopes.
 
-The walk is a row of steps, one for each piece of a loss graph, least slope first. A piece that is less steep than one
-above it follows that one at once. Of equal slopes that of an output that is late goes first (of two that mind equally
-it is the one whose results are spoilt already), then the one with more work to gain per share, then the one whose site
-stands first. Stretches that nobody minds, slope 0, are given up site by site in the same order, so that what can be
-saved for nothing is saved for all outputs of a shared box at once. What is saved grows with every step, and straight
-within a step between the points where levels meet: so the step, and the point in it, where it is enough are found by
-halving. Equal demands give equal shares, and a little more excess changes them a little.
+The walk is a sequence of steps, one for each piece of a loss graph, least slope first. A piece that is less steep than
+one above it directly follows that one. Among equal slopes late outputs go first (their results are spoilt already),
+then the one with more work to save per share, then the one whose site comes first. Pieces with slope 0, which lose no
+utility, are given up site by site in the same order, so that free savings are made for all outputs of a shared box at
+once. Savings grow with every step, and linearly within a step between the points where levels meet: so the step at
+which they suffice, and the point in it, are found by bisection. Equal demands give equal shares, and a small change of
+the excess changes them a little.
 
-What is saved is exact where any two sites with a common output are nested. Where a box mixes tuples that have passed a
-site with others that have not, as a join of a shared and an own stream does, dropping at both saves less than the sum:
-then the walk promises too much, shares may jump from one site to another where a little more is asked for, and who
-asked sees it in the load and asks for more. No output loses more than it may there either, since the shares of all
-sites that it lies behind are multiplied, nested or not.
+Savings are exact if any two sites with a common output are nested. Where a box mixes tuples that have passed a site
+with others that have not, as a join of a shared and an own stream does, dropping at both saves less than the sum: then
+the walk overestimates the savings, shares may jump from one site to another for a small change of the excess, and the
+controller sees the rest of the load and asks for more. Even then no output loses more than its limit, since the shares
+of all sites upstream of it are multiplied, nested or not.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from headway.shedding.sites import Site
 from headway.shedding.strategies import Demand, register_strategy
 
 LATE = 0.5
-"""An output is late if more than this share of what it delivered lately was outside of its good zone."""
+"""An output is late if more than this share of its recent results was outside its good zone."""
 
 _GRAIN = 1e9
-"""Slopes are compared in parts of this: what differs by rounding is equal."""
+"""Slopes are rounded to multiples of 1 / _GRAIN, so that rounding errors do not make them differ."""
 _NOTHING = 1e-12
-"""Own work below this part of a site's work is what is left of rounding."""
+"""Own work below this share of a site's work is a rounding error."""
 
 
 class Greedy:
     """Drop where the least utility is lost."""
 
     def __init__(self) -> None:
-        # The arrays of the latest sites: they stay the same from look to look, and cost more than the walk.
+        # A cache of the sites' arrays: sites seldom change between calls, and their arrays cost more than a walk.
         self._shape: _Shape | None = None
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
-        """Return by site the share to keep, so that `excess` is saved, or all that may be."""
+        """Return by site the share to keep, so that `excess` is saved, or as much as limits allow."""
         gains = np.nan_to_num(demand.rates * demand.costs, nan=0.0)
         if not excess > 0 or not (gains > 0).any():
             return np.ones(len(demand.sites))
@@ -80,24 +80,24 @@ class Greedy:
 
 
 class _Pieces(NamedTuple):
-    """What groups of outputs lose step by step; they do so together, since none of them gains alone."""
+    """The walks of groups of outputs. The outputs of a group give way together, since alone none would save work."""
 
     outputs: Int64s
-    """All that are in a group."""
+    """All outputs that are in a group."""
     groups: Int64s
-    """By such output: its group."""
+    """By entry of `outputs`: its group."""
     leaders: Int64s
     """By group: its innermost site."""
     of: Int64s
-    """By piece: its group; the pieces of a group stand in the order of its walk."""
+    """By piece: its group; the pieces of a group are in the order of its walk."""
     starts: Floats
     ends: Floats
     slopes: Floats
-    """Rising within a group, in whole grains."""
+    """Ascending within a group, as multiples of 1 / _GRAIN."""
 
 
 class _Shape:
-    """Sites as arrays, those with the most outputs first: a site comes after all that stand around it."""
+    """Sites as arrays, those with the most outputs first: a site comes after all sites that it is nested in."""
 
     def __init__(self, sites: tuple[Site, ...], nested: tuple[tuple[int, ...], ...]) -> None:
         self.sites, self.nested = sites, nested
@@ -105,27 +105,27 @@ class _Shape:
         order = np.argsort(-sizes, kind="stable")
         listed = order.tolist()
         self.outputs = _joined([sites[at].outputs for at in listed])
-        """The outputs of all sites, one site after the other."""
+        """The outputs of all sites, site by site."""
         self.owners = np.repeat(order, sizes[order])
-        """The sites that they belong to."""
+        """By entry of `outputs`: its site."""
         self._inner = _joined([nested[at] for at in listed])
         self._outer = np.repeat(order, [len(nested[at]) for at in listed])
         self._rounds = _rounds(sites, listed)
         self._latest: tuple[tuple[QoS, ...], dict[int, Graph], Int64s, _Pieces] | None = None
 
     def own_work(self, gains: Floats) -> Floats:
-        """Return by site the work that is done there and in no site that is nested in it; 0 where it gains nothing."""
+        """Return by site the work that is not part of a site nested in it; 0 if dropping there saves nothing."""
         around = np.full(len(gains), -1)
         useful = gains[self._outer] > 0
-        around[self._inner[useful]] = self._outer[useful]  # the innermost comes last, and stays
+        around[self._inner[useful]] = self._outer[useful]  # the innermost comes last and overwrites the others
         inner = np.flatnonzero((around >= 0) & (gains > 0))
         own = np.maximum(gains, 0.0)
         np.subtract.at(own, around[inner], gains[inner])
-        # Measured rates and costs do not always agree; nobody works less than not at all.
+        # Measured rates and costs may be inconsistent, but work is never below 0.
         return np.where(own > _NOTHING * gains, own, 0.0)
 
     def keep(self, useful: npt.NDArray[np.bool_], levels: Floats) -> Floats:
-        """Return by site the share to keep, such that no output gets less than its level, all sites multiplied."""
+        """Return by site the share to keep, such that for no output the product over its sites is below its level."""
         keep = np.ones(len(self.sites))
         so_far = np.ones(len(levels))
         for sites, outputs, sizes, firsts in self._rounds:
@@ -138,7 +138,7 @@ class _Shape:
         return keep
 
     def pieces(self, demand: Demand, innermost: Int64s) -> _Pieces:
-        """Return what outputs with an innermost site lose, those with the same one together."""
+        """Return the pieces for outputs that have an innermost site, grouped by that site; cached."""
         latest = self._latest
         if (
             latest is None
@@ -151,16 +151,16 @@ class _Shape:
 
 
 class _Descent:
-    """One walk over the groups, with levels by group."""
+    """One walk over the groups; levels are by group."""
 
     def __init__(self, demand: Demand, shape: _Shape, gains: Floats, own: Floats, most: Sequence[float]) -> None:
         gaining = own[shape.owners] > 0
         outputs, owners = shape.outputs[gaining], shape.owners[gaining]
         innermost = np.full(len(demand.qos), -1)
-        innermost[outputs] = owners  # the last one stays
+        innermost[outputs] = owners  # the last one overwrites the others
         pieces = shape.pieces(demand, innermost)
         self.outputs, leaders = pieces.outputs, pieces.leaders
-        # By site that gains:
+        # By site where dropping saves work:
         self._firsts = np.flatnonzero(np.diff(owners, prepend=-1))
         self._sizes = np.diff(self._firsts, append=len(owners))
         sites = owners[self._firsts]
@@ -170,7 +170,7 @@ class _Descent:
         self._innermost = place[innermost[self.outputs]]
         group_of = np.zeros(len(demand.qos), np.int64)
         group_of[self.outputs] = pieces.groups
-        self._members = group_of[outputs]  # one site after the other
+        self._members = group_of[outputs]  # site by site
 
         in_time = ~(demand.late > LATE)
         timely = np.zeros(len(leaders), np.bool_)
@@ -181,7 +181,7 @@ class _Descent:
         of, slopes = pieces.of[allowed], pieces.slopes[allowed]
         ends = np.maximum(pieces.ends[allowed], floors[of])
 
-        # What nobody minds, site by site.
+        # Pieces of slope 0, site by site.
         self._free = np.ones(len(leaders))
         self._free[of[slopes == 0]] = ends[slopes == 0]
         self._down = self._heights(self._free)
@@ -192,13 +192,13 @@ class _Descent:
         self._turn[order] = np.arange(len(order))
         self._free_steps = len(order)
 
-        # What somebody minds, piece by piece.
+        # Pieces that lose utility, one by one.
         of, ends, slopes = of[slopes > 0], ends[slopes > 0], slopes[slopes > 0]
         steps = np.lexsort((leaders[of], -gains[leaders[of]], timely[of], slopes))
         self._step_groups, self._step_ends = of[steps], ends[steps]
 
     def levels(self, excess: float) -> Floats:
-        """Return by output, of those that can give way, the level at which the excess is saved, or the lowest."""
+        """Return, by output that can give way, the level at which the excess is saved, or the lowest one allowed."""
         free = self.saved(self._free) >= excess
         state, count = (self._after_free, self._free_steps) if free else (self._after, len(self._step_ends))
         step = bisect_left(range(count + 1), True, key=lambda at: self.saved(state(at)) >= excess)
@@ -207,7 +207,7 @@ class _Descent:
         return levels
 
     def saved(self, levels: Floats) -> float:
-        """Return the work that is saved with groups at certain levels."""
+        """Return the work saved with the groups at these levels."""
         return float(self._own @ (1.0 - self._heights(levels)))
 
     def _heights(self, levels: Floats) -> Floats:
@@ -216,16 +216,16 @@ class _Descent:
         return heights
 
     def _after_free(self, count: int) -> Floats:
-        """Return the levels of groups after so many sites have given up what nobody minds."""
+        """Return the groups' levels after the first `count` sites have given up their pieces of slope 0."""
         done = np.repeat(self._turn < count, self._sizes)
         levels = np.ones(len(self._free))
         np.minimum.at(levels, self._members[done], np.repeat(self._down, self._sizes)[done])
         return levels
 
     def _after(self, count: int) -> Floats:
-        """Return the levels of groups after so many pieces that somebody minds, and all before."""
+        """Return the groups' levels after all pieces of slope 0 and the first `count` others."""
         levels = self._free.copy()
-        levels[self._step_groups[:count]] = self._step_ends[:count]  # a group's lowest comes last, and stays
+        levels[self._step_groups[:count]] = self._step_ends[:count]  # a group's lowest comes last and overwrites others
         return levels
 
     def _between(self, before: Floats, after: Floats, excess: float) -> Floats:
@@ -237,7 +237,7 @@ class _Descent:
 
         moving = before > after
         high, low = before[moving].max(), after[moving].min()
-        # Between two levels at which anybody stands, what is saved is a straight line.
+        # Between neighbouring levels of any groups, savings are linear.
         marks = np.unique(np.concatenate([before, after]))
         marks = marks[(marks >= low) & (marks <= high)][::-1].tolist()
         enough: Callable[[float], bool] = lambda level: self.saved(at(level)) >= excess  # noqa: E731
@@ -261,9 +261,9 @@ def _pieces(demand: Demand, innermost: Int64s) -> _Pieces:
 
 
 def _rounds(sites: Sequence[Site], order: Sequence[int]) -> list[tuple[Int64s, Int64s, Int64s, Int64s]]:
-    """Return sites in rounds: in each no output twice, and every site after those before it with a common output.
+    """Split sites into rounds without a repeated output; sites with a common output keep their order.
 
-    A round is its sites, their outputs one site after the other, how many each has, and where each begins.
+    A round is its sites, their outputs site by site, the number of outputs of each site, and the index of its first.
     """
     rounds: list[list[int]] = []
     depths: dict[int, int] = {}

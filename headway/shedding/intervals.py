@@ -1,14 +1,13 @@
-"""Intervals of values: what they are worth, which of them to drop first, and sets of values made of them.
+"""Intervals of values: their utility, which of them to drop first, and sets of values made of them.
 
-The expected utility of an interval is its frequency times the utility of its values (Aurora, section 4.5). A tuple
-costs the same wherever its value lies, so what is given up per tuple is the utility alone: the interval of the lowest
-utility goes first, then the next, and of the last one only as much as is needed.
+The expected utility of an interval is its frequency times the utility of its values (Aurora, section 4.5, semantic load
+shedding). A tuple costs the same whatever its value, so the loss per tuple is its utility alone: the interval of the
+lowest utility goes first, then the next, and of the last one only as much as is needed.
 
-Which values an output has delivered lately, and how often, its histogram says.
-A ring of the latest values is the whole memory; intervals are read from it when somebody asks. Their edges are
-quantiles, so that each holds about as many values, together with the points of a graph, so that utility is a straight
-line within each: the utility at an interval's mean value is then exactly the mean utility of its values.
-(Aurora, section 4.5, semantic load shedding.)
+A histogram says which values an output has delivered recently, and how often. It stores only a ring of the latest
+values, from which intervals are computed on demand. Their edges are quantiles, so that each holds about as many values,
+plus the points of a graph, so that utility is linear within each: the utility at an interval's mean value is then
+exactly the mean utility of its values.
 """
 
 from __future__ import annotations
@@ -24,42 +23,42 @@ from headway.columns import Indices, Mask
 from headway.network.qos import Graph
 
 _DIGITS = 9
-"""Utilities that agree in so many digits are the same: what is dropped of them is dropped of all alike."""
+"""Decimals to which utilities are compared: intervals with equal utility are dropped alike."""
 _WHOLE = 1e-12
-"""An edge as near to a whole number as this is that number: it is off by rounding alone."""
+"""The relative tolerance within which an edge is a whole number, because of rounding errors."""
 CAPACITY = 4096
 """Values that a histogram holds."""
 INTERVALS = 64
-"""Intervals of about as many values each, beside those that a graph's points cut off."""
+"""The most intervals of about as many values each, besides those cut off by a graph's points."""
 _EACH = 8
-"""Values that such an interval has at least: fewer say nothing."""
+"""The fewest values of such an interval: with fewer it is not significant."""
 _LARGEST = 1e300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Intervals of values as a sieve has them: below the first edge, from each edge to the next, from the last on."""
+    """Intervals of values as in a sieve: below the first edge, from each edge to the next, and from the last on."""
 
     edges: Floats
-    """Ascending, each once, finite; there is one interval more than edges."""
+    """Ascending, distinct, finite; there is one interval more than edges."""
     counts: Floats
-    """By interval: how many values lie in it."""
+    """By interval: the number of values in it."""
     means: Floats
-    """By interval: their mean, or a value of the interval where it has none."""
+    """By interval: their mean, or some value of the interval if it is empty."""
     unknown: float = 0.0
-    """How many values were NULL or NaN."""
+    """The number of values that were NULL or NaN."""
 
     @property
     def total(self) -> float:
-        """All that was counted, the unknown too."""
+        """The number of all values, including unknown ones."""
         return float(self.counts.sum()) + self.unknown
 
     def places(self, values: Floats) -> Indices:
-        """Return in which interval each value lies; NaN falls into the last."""
+        """Return the interval of each value; NaN is in the last."""
         return places(self.edges, values)
 
     def average(self, values: Floats, of: Floats) -> Floats:
-        """Return by interval the mean of something that is known `of` each value; NaN where there is no value."""
+        """Return by interval the mean of `of`, which has an entry per value; NaN if there is no value."""
         known = ~np.isnan(values)
         at = self.places(values[known])
         counts = np.bincount(at, minlength=len(self.counts))
@@ -69,14 +68,14 @@ class Bins:
 
 
 def places(edges: Floats, values: Floats) -> Indices:
-    """Return in which of the intervals between edges each value lies."""
+    """Return by value the index of its interval between edges."""
     found: Indices = np.searchsorted(edges, values, side="right")
     return found
 
 
 def bin_values(values: Floats, points: Floats | None = None) -> Bins:
-    """Return intervals of some values: cut at their quantiles and at `points`. NaN counts as unknown."""
-    # Infinite values would make a mean NaN where both signs meet; the largest numbers do as well.
+    """Return intervals of some values, cut at their quantiles and at `points`. NaN counts as unknown."""
+    # Infinite values of both signs would make a mean NaN, so they are limited to the largest numbers.
     known = np.clip(values[~np.isnan(values)], -_LARGEST, _LARGEST)
     edges = quantile_edges(known)
     if points is not None:
@@ -87,14 +86,14 @@ def bin_values(values: Floats, points: Floats | None = None) -> Bins:
     sums = np.bincount(at, weights=known, minlength=len(edges) + 1)
     low, high = np.concatenate(([-_LARGEST], edges)), np.concatenate((np.nextafter(edges, -np.inf), [_LARGEST]))
     inner = low / 2 + high / 2
-    if len(edges):  # an interval with an open end has its edge as a sample, or what is just below it
+    if len(edges):  # for an interval with an open end use the value at its edge
         inner[0], inner[-1] = high[0], low[-1]
     means = np.where(counts > 0, sums / np.maximum(counts, 1), inner)
     return Bins(edges, counts, np.clip(means, low, high), float(len(values) - len(known)))
 
 
 def quantile_edges(known: Floats) -> Floats:
-    """Return edges between which about as many values lie; a value that is very frequent has an interval of its own."""
+    """Return edges with about as many values between them; a very frequent value has an interval of its own."""
     count = len(known)
     parts = min(INTERVALS, count // _EACH)
     if parts < 2:
@@ -105,33 +104,33 @@ def quantile_edges(known: Floats) -> Floats:
 
 
 class Histogram:
-    """The latest values of an output's field. Older ones are forgotten, so that it follows the stream.
+    """The latest values of an output's field. Older ones are overwritten, so that it follows the stream.
 
-    What a drop box by value holds back never gets here, so what is seen while there is one is biased: shedding by it
-    would hold back ever more. Whoever puts such a drop box before the output sets `paused` as long as it stands.
+    Tuples dropped by value upstream never get here, so the values seen meanwhile are biased: shedding by them would
+    drop more and more. The shedder sets `paused` while such a drop box is upstream of the output.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
-        """Start without values."""
+        """Start empty."""
         self._ring: Floats = np.full(capacity, np.nan)
         self._next = 0
         self._held = 0
         self.paused = False
-        """Whether what is added is not taken in, so that the histogram stays as it is."""
+        """Whether `add` is ignored, so that the histogram does not change."""
 
     def __len__(self) -> int:
-        """Return how many values are held, NULL and NaN included."""
+        """Return the number of values held, including NULL and NaN."""
         return self._held
 
     @property
     def values(self) -> Floats:
-        """The values held, in no particular order; NaN where they were NULL."""
+        """The values held, in no particular order; NaN for NULL."""
         return self._ring[: self._held].copy()
 
     def add(self, values: npt.NDArray[np.number], valid: Mask | None = None) -> None:
-        """Take in the values of a train; `valid` says which are not NULL (None: all, but for NaN).
+        """Add the values of a train; `valid` says which are not NULL (None: all but NaN).
 
-        Of a train longer than the histogram, values from all over it are taken.
+        A train longer than the histogram is sampled evenly.
         """
         if self.paused:
             return
@@ -148,12 +147,12 @@ class Histogram:
         self._held = min(self._held + count, capacity)
 
     def bins(self, graph: Graph) -> Bins:
-        """Return the values in intervals within which the graph's utility is a straight line."""
+        """Return intervals of the values within which the graph's utility is linear."""
         return bin_values(self._ring[: self._held], np.array([x for x, _ in graph.points]))
 
 
 def utilities(bins: Bins, graph: Graph) -> Floats:
-    """Return the mean utility of a tuple by interval; exact if the graph's points are among the edges."""
+    """Return by interval the mean utility of a tuple; exact if the graph's points are among the edges."""
     return graph.values(bins.means)
 
 
@@ -163,11 +162,11 @@ def expected(bins: Bins, utility: Floats) -> float:
 
 
 def lowest_first(bins: Bins, utility: Floats, keep: float) -> Floats:
-    """Return by interval which share to keep, so that `keep` of all is kept, by the counts, and the least useful go.
+    """Return by interval the share to keep, so that `keep` of all counted tuples remain, the most useful ones.
 
-    Intervals of the same utility have the same share. An interval without tuples is kept or not as its utility
-    demands: a value that was never seen may be the most important of all. Where the utility is NaN nothing is known,
-    and `keep` is its share. A smaller `keep` has nowhere a larger share.
+    Intervals of equal utility have the same share. An empty interval is kept or not according to its utility: a value
+    that was never seen may be the most important of all. An interval of unknown utility (NaN) has the share `keep`.
+    With a smaller `keep` no share is larger.
     """
     if keep >= 1.0 or keep <= 0.0:
         return np.full(len(utility), min(max(keep, 0.0), 1.0))
@@ -184,11 +183,11 @@ def lowest_first(bins: Bins, utility: Floats, keep: float) -> Floats:
 
 
 def loss_graph(bins: Bins, utility: Floats) -> Graph:
-    """Return the expected utility over per cent delivered, if what is least useful is dropped first.
+    """Return the expected utility over per cent delivered, if the least useful tuples are dropped first.
 
-    It is that of a tuple that would be delivered if nothing were dropped: at 100 per cent the mean utility, at 0
-    nothing. So its slope is the utility of the tuples that go next, and it is the steeper the less is delivered.
-    Where nothing was observed, all tuples count alike.
+    It is per tuple that would be delivered if nothing were dropped: the mean utility at 100 per cent, 0 at 0. So its
+    slope is the utility of the tuples that are dropped next, and it gets steeper the less is delivered. If nothing was
+    observed, all tuples count alike.
     """
     total = bins.total
     if not total:
@@ -199,21 +198,21 @@ def loss_graph(bins: Bins, utility: Floats) -> Graph:
     weights, levels = weights[seen][::-1], levels[seen][::-1]
     if not len(weights):
         return Graph(((0.0, 0.0), (100.0, 0.0)))
-    # What is unknown is worth nothing, but cannot be told apart: it is thinned out like all the rest.
+    # Unknown values have utility 0, but no interval to drop: they are thinned out like all others.
     xs, ys = 100.0 * weights.cumsum() / weights.sum(), (weights * levels).cumsum() / total
     xs[-1] = 100.0
     return Graph(((0.0, 0.0), *zip(xs.tolist(), ys.tolist(), strict=True)))
 
 
 class Cuts(NamedTuple):
-    """Places where the numbers are cut, ascending: just before a number, or just after it where `after` says so."""
+    """Cuts in the real numbers, ascending: each just before a number, or just after it if `after` is set."""
 
     at: Floats
     after: Mask
 
     @property
     def edges(self) -> Floats:
-        """The same as edges, each of which belongs to what is above it."""
+        """The cuts as edges, each of which belongs to the interval above it."""
         edges: Floats = np.where(self.after, np.nextafter(self.at, np.inf), self.at)
         return edges
 
@@ -229,30 +228,30 @@ class Domain:
     __slots__ = ("cuts", "edges", "inside")
 
     def __init__(self, cuts: Cuts, inside: Mask) -> None:
-        """Take over cuts and one more truth value than there are cuts."""
+        """Make a set from cuts and one flag per interval, one more than there are cuts."""
         self.cuts = cuts
         self.inside = inside
         self.edges = cuts.edges
 
     def has(self, values: Floats) -> Mask:
-        """Return which values belong to the set."""
+        """Return by value whether it belongs to the set."""
         found: Mask = self.inside[places(self.edges, values)] & ~np.isnan(values)
         return found
 
     def __and__(self, other: Domain) -> Domain:
-        """Return what belongs to both."""
+        """Return the intersection."""
         return _combine(self, other, np.logical_and)
 
     def __or__(self, other: Domain) -> Domain:
-        """Return what belongs to one or the other."""
+        """Return the union."""
         return _combine(self, other, np.logical_or)
 
     def __invert__(self) -> Domain:
-        """Return what does not belong to it."""
+        """Return the complement."""
         return Domain(self.cuts, ~self.inside)
 
     def before(self, step: Monotone) -> Domain:
-        """Return the values that a step turns into values of this set."""
+        """Return the preimage of this set under a step."""
         return Domain(step.cut(self.cuts), self.inside[::-1] if step.falls else self.inside)
 
 
@@ -282,30 +281,30 @@ def _combine(one: Domain, other: Domain, how: np.ufunc) -> Domain:
 
 
 class Monotone:
-    """A function of one number that goes nowhere up and down again, so that intervals come from intervals."""
+    """A monotone function of one number, so that the preimage of an interval is an interval."""
 
     falls: bool = False
-    """Whether larger numbers give smaller ones."""
+    """Whether the function is decreasing."""
 
     def apply(self, values: Floats) -> Floats:
-        """Return the function of the values."""
+        """Return the function's results for values."""
         raise NotImplementedError
 
     def invert(self, values: Floats) -> Floats:
-        """Return a number for each value that the function turns into it."""
+        """Return for each result a number that the function maps to it."""
         raise NotImplementedError
 
     def cut(self, cuts: Cuts) -> Cuts:
-        """Return cuts before the function so that the intervals between them become those between `cuts`.
+        """Return cuts of the argument such that the function maps the intervals between them to those between `cuts`.
 
-        Where the function falls, the intervals come in the opposite order.
+        If the function is decreasing, the order of the intervals is reversed.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Linear(Monotone):
-    """``a * x + b`` with a not 0."""
+    """``a * x + b``; a is not 0."""
 
     a: float = 1.0
     b: float = 0.0
@@ -317,7 +316,7 @@ class Linear(Monotone):
 
     def apply(self, values: Floats) -> Floats:
         """Return ``a * x + b``."""
-        with np.errstate(over="ignore"):  # what is too large is infinite
+        with np.errstate(over="ignore"):  # results that are too large become infinite
             return values * self.a + self.b
 
     def invert(self, values: Floats) -> Floats:
@@ -326,32 +325,32 @@ class Linear(Monotone):
             return snap((values - self.b) / self.a)
 
     def cut(self, cuts: Cuts) -> Cuts:
-        """Return the numbers' inverses; where it falls, what was before a number is after its inverse."""
+        """Return the cuts at the inverses; if the function is decreasing, "before" becomes "after"."""
         at = self.invert(cuts.at)
         return Cuts(at[::-1], ~cuts.after[::-1]) if self.falls else Cuts(at, cuts.after)
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated(Monotone):
-    """A whole number: what is behind the point is cut off."""
+    """Truncation to a whole number."""
 
     def apply(self, values: Floats) -> Floats:
-        """Cut towards 0."""
+        """Truncate towards 0."""
         return np.trunc(values)
 
     def invert(self, values: Floats) -> Floats:
-        """Return the same: a whole number is its own inverse."""
+        """Return the values: a whole number is its own inverse."""
         return values
 
     def cut(self, cuts: Cuts) -> Cuts:
-        """Return where the whole numbers above a cut begin: above 0 at themselves, below after the one before."""
+        """Return where results above each cut begin: at the next whole number, or, if <= 0, after the previous one."""
         first = _first_whole(cuts.at, cuts.after)
         return Cuts(np.where(first > 0, first, first - 1), first <= 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rounded(Monotone):
-    """Rounded to so many digits after the point, halves away from 0."""
+    """Rounding to a number of decimals, halves away from 0."""
 
     digits: int
 
@@ -361,11 +360,11 @@ class Rounded(Monotone):
         return np.sign(values) * np.floor(np.abs(values) * unit + 0.5) / unit
 
     def invert(self, values: Floats) -> Floats:
-        """Return the same: a rounded number is its own inverse."""
+        """Return the values: a rounded number is its own inverse."""
         return values
 
     def cut(self, cuts: Cuts) -> Cuts:
-        """Return from where on numbers are rounded to what is above a cut: half a unit before it."""
+        """Return for each cut where results above it begin: half a unit before the next rounded number."""
         unit = 10.0**self.digits
         first = _first_whole(snap(cuts.at * unit), cuts.after)
         return Cuts((first - 0.5) / unit, first <= 0)
@@ -378,7 +377,7 @@ def _first_whole(at: Floats, after: Mask) -> Floats:
 
 
 def snap(numbers: Floats) -> Floats:
-    """Return numbers with those that miss a whole one by rounding put there."""
+    """Return the numbers, rounded to whole ones where they differ from them only by a rounding error."""
     whole = np.rint(numbers)
     with np.errstate(invalid="ignore"):  # infinite ones stay as they are
         near = np.abs(numbers - whole) <= _WHOLE * np.maximum(np.abs(whole), 1.0)

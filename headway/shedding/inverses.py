@@ -1,9 +1,8 @@
 """Backward interval propagation: from the values of an output's field to those of a field at a drop box's entry.
 
-A box can be passed upstream if its results' field follows from one field of its input by a function that goes one way
-only, up or down: filters and unions pass it on, maps may rename it or compute ``a * x + b``. A filter's predicates
-over that very field also say which values never get through. All else has no inverse: there the way back stops.
-(Aurora, section 4.5.)
+A box can be inverted if the field of its results is a monotone function of one field of its input: filters and unions
+pass it on, maps may rename it or compute ``a * x + b``. A filter's predicates over that field also say which values
+never pass. Other boxes have no inverse: propagation stops there. (Aurora, section 4.5.)
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from headway.expressions import Functions
 
 _MOST = 16
-"""Ways from one arc to the output that are followed each by itself."""
+"""The most paths from one arc to the output that are followed separately."""
 _REMEMBERED = 4096
-"""Expressions that were looked into are remembered: large networks repeat themselves, and outputs share boxes."""
+"""Analysed expressions that are cached: large networks repeat themselves, and outputs share boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A number that follows from one field by steps: ``a * steps(field) + b``; without a field it is the constant b."""
+    """A number as a function of one field: ``a * before(field) + b``; without a field it is the constant b."""
 
     slot: int | None
     before: tuple[Monotone, ...] = ()
@@ -63,23 +62,23 @@ class Form:
 
     @property
     def steps(self) -> tuple[Monotone, ...]:
-        """All steps in their order."""
+        """All steps in order, including the linear one."""
         return self.before if (self.a, self.b) == (1.0, 0.0) else (*self.before, Linear(self.a, self.b))
 
     def plus(self, other: Form, sign: float = 1.0) -> Form | None:
-        """Return the sum, or the difference; None if it is of two fields."""
+        """Return the sum, or with `sign` -1 the difference; None if the two have different fields or steps."""
         if None not in (self.slot, other.slot) and (self.slot, self.before) != (other.slot, other.before):
             return None
         first = other if self.slot is None else self
         return Form(first.slot, first.before, self.a + sign * other.a, self.b + sign * other.b)
 
     def times(self, factor: float) -> Form:
-        """Return a multiple."""
+        """Return the form multiplied by a factor."""
         return replace(self, a=self.a * factor, b=self.b * factor)
 
 
 def form_of(tree: exp.Expression, scope: Scope) -> Form | None:
-    """Return an expression as a form of one field; None if it is not linear, not of numbers or of several fields."""
+    """Return an expression as a form of one field; None if it is not linear, not numeric, or has several fields."""
     made = _form(tree, scope)
     if made is None or not np.isfinite((made.a, made.b)).all():
         return None
@@ -117,7 +116,7 @@ def _form(tree: exp.Expression, scope: Scope) -> Form | None:
 
 
 def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
-    """Return a number as another type: whole numbers are cut, decimals rounded, floats taken as exact."""
+    """Return the form of a cast: to integers truncated, to decimals rounded, to floats exact."""
     inner = _form(tree.this, scope)
     source, target = compile_tree(tree.this, scope).type, compile_tree(tree, scope).type
     if inner is None or not is_numeric(target):
@@ -129,14 +128,14 @@ def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
         step = Rounded(target.scale)
     if step is None:
         return inner
-    if inner.slot is None or inner.a == 0:  # 0 * x is no function of the field that could be inverted
+    if inner.slot is None or inner.a == 0:  # 0 * x is constant and cannot be inverted
         return Form(None, b=float(step.apply(np.array([inner.b]))[0]))
     return Form(inner.slot, (*inner.steps, step), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """For which values of a field, NULL left aside, a predicate may be true, and for which it may not be."""
+    """For which non-NULL values of a field a predicate may be true, and for which it may be false."""
 
     true: Domain = EVERYTHING
     false: Domain = EVERYTHING
@@ -146,12 +145,12 @@ class Truth:
         return Truth(self.false, self.true)
 
     def __and__(self, other: Truth) -> Truth:
-        """Return the truth of both together."""
+        """Return the truth of the conjunction."""
         return Truth(self.true & other.true, self.false | other.false)
 
 
 _OPEN = Truth()
-"""A predicate over other fields: it may be anything."""
+"""The truth of a predicate over other fields: it may be true or false for any value."""
 _MIRRORED: dict[type[exp.Expression], type[exp.Expression]] = {
     exp.LT: exp.GT,
     exp.GT: exp.LT,
@@ -163,7 +162,7 @@ _MIRRORED: dict[type[exp.Expression], type[exp.Expression]] = {
 
 
 def truth_of(tree: exp.Expression, slot: int, scope: Scope) -> Truth:
-    """Return for which values of one field a predicate may be true or not; other fields may be what they like."""
+    """Return for which values of one field a predicate may be true or false, whatever the other fields are."""
     if isinstance(tree, exp.Paren):
         return truth_of(tree.this, slot, scope)
     if isinstance(tree, exp.Not):
@@ -188,7 +187,7 @@ def truth_of(tree: exp.Expression, slot: int, scope: Scope) -> Truth:
 
 
 def _operands(tree: exp.Expression) -> list[exp.Expression]:
-    """Return the parts of a chain of ANDs, or of ORs, which may be long."""
+    """Return the parts of a chain of ANDs, or of ORs; without recursion, since it may be long."""
     kind, parts = type(tree), []
     while isinstance(tree, kind):
         parts.append(tree.expression)
@@ -206,7 +205,7 @@ def _all(parts: Sequence[Truth]) -> Truth:
 def _compare(
     operator: type[exp.Expression], left: exp.Expression, right: exp.Expression, slot: int, scope: Scope
 ) -> Truth:
-    """Return the truth of ``left operator right``: that of ``a * x + b operator 0`` if both are forms of the field."""
+    """Return the truth of ``left operator right``, as ``a * x + b operator 0`` if both sides are forms of the field."""
     one, two = form_of(left, scope), form_of(right, scope)
     difference = None if one is None or two is None else one.plus(two, -1.0)
     if difference is None or difference.slot != slot or difference.a == 0:
@@ -228,16 +227,16 @@ def _compare(
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """How a field of an arc becomes the value of an output's field, and which of its values get there."""
+    """How a field of an arc becomes the value of an output's field, and which of its values reach the output."""
 
     slot: int
     steps: tuple[Monotone, ...] = ()
-    """From the arc to the output."""
+    """In order from the arc to the output."""
     domain: Domain = EVERYTHING
     """The values on the arc that may reach the output."""
 
     def worth(self, values: Floats, graph: Graph) -> Floats:
-        """Return the utility that values on the arc lead to; 0 for those that get nowhere, and for NaN."""
+        """Return the utility of the results of values on the arc; 0 for values without a result, and for NaN."""
         results = values
         for step in self.steps:
             results = step.apply(results)
@@ -245,7 +244,7 @@ class Inverse:
         return np.nan_to_num(utility)
 
     def cuts(self, graph: Graph) -> Floats:
-        """Return the edges on the arc between which the utility of the output is a straight line."""
+        """Return the edges on the arc between which the utility of the output is linear."""
         cuts = cuts_at(np.array([x for x, _ in graph.points]))
         for step in reversed(self.steps):
             cuts = step.cut(cuts)
@@ -259,12 +258,12 @@ class Inverse:
 
 
 def invert(box: Box, port: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
-    """Return the inverse before a box, the same for all its inputs, from that at one of its ports; or why not."""
+    """Return the inverse at a box's inputs, the same for all of them, from that at one of its ports; or why not."""
     try:
         origin = box.spec.origin(port, inverse.slot, schema, functions)
         if origin is not None:
             return _before(origin, box.name, schema, functions, inverse)
-    except (ExpressionError, RecursionError):  # written back as SQL it cannot be read again: too deep
+    except (ExpressionError, RecursionError):  # an expression nested too deeply cannot be parsed again from its SQL
         return f"'{box.name}' cannot be looked into"
     return f"'{box.name}' mixes tuples"
 
@@ -296,7 +295,7 @@ def _read_form(sql: str, scope: Scope) -> Form | None:
 
 
 def _chain(steps: Sequence[Monotone]) -> tuple[Monotone, ...]:
-    """Return steps with neighbouring linear ones made one."""
+    """Return the steps with neighbouring linear ones merged."""
     made: list[Monotone] = []
     for step in steps:
         last = made[-1] if made else None
@@ -308,10 +307,10 @@ def _chain(steps: Sequence[Monotone]) -> tuple[Monotone, ...]:
 
 
 class Route:
-    """All ways from an entry to an output: the boxes on them, each after those it reads."""
+    """All paths from an entry to an output: their boxes, in topological order."""
 
     def __init__(self, checked: CheckedNetwork, output: int | str, entry: Entry | str) -> None:
-        """Find the boxes. An entry is one input of a box, or an arc by name: then all inputs that read it."""
+        """Find the boxes. An entry is one input of a box, or an arc by name, which means all inputs that read it."""
         names = [one.name for one in checked.network.outputs]
         if isinstance(output, str) and output not in names:
             raise NetworkError(unknown("output", output, names))
@@ -331,7 +330,7 @@ class Route:
             name = checked.order[first].name
             items = checked.inputs[name]
             place = entry.place
-            if isinstance(items[place], Table):  # a static table is no stream: the other input is meant
+            if isinstance(items[place], Table):  # a static table is not a stream: use the other input
                 place = next(at for at, item in enumerate(items) if not isinstance(item, Table))
             self.arc = str(items[place])
             self.starts = frozenset({(name, place)})
@@ -356,27 +355,27 @@ class Route:
         return self.checked.arcs[self.arc]
 
     def leads(self, box: str, place: int) -> bool:
-        """Return whether tuples of the entry come in at an input of a box."""
+        """Return whether tuples of the entry reach an input of a box."""
         item = self.checked.inputs[box][place]
         return isinstance(item, str) and ((box, place) in self.starts or owner(item) in self._reached)
 
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """How far back the value of an output's field could be followed."""
+    """The result of propagation: how far upstream the value of an output's field could be followed."""
 
     entry: tuple[Inverse, ...]
-    """The ways that led to the entry itself."""
+    """The inverses at the entry, one per path that reached it."""
     stopped: dict[str, tuple[Inverse, ...]]
-    """By arc: the ways that ended there, because the box before has no inverse."""
+    """By arc: the inverses of paths that ended there, because the box before has no inverse."""
     through: tuple[str, ...]
     """The boxes that were passed, the output's first."""
     why: tuple[str, ...]
-    """Why it stopped, by arc."""
+    """The reasons for stopping, in the order of `stopped`."""
 
 
 def propagate(route: Route) -> Backward:
-    """Follow an output's field upstream, from the values that its graph is about, as far as boxes have inverses."""
+    """Follow the field of an output's value graph upstream, as far as boxes have inverses."""
     checked, value = route.checked, route.output.qos.value
     assert value is not None
     ways: dict[str, list[Inverse]] = {route.target: [Inverse(checked.arcs[route.target].index(value.field))]}

@@ -1,11 +1,11 @@
-"""Loss graphs as walks: what an output loses step by step when ever less of it is delivered.
+"""Loss graphs as walks: the utility that an output loses piece by piece as less and less of it is delivered.
 
-A loss graph gives the utility by per cent delivered. The load shedder reads it from 100 per cent downwards, as a row of
-pieces with one slope each: utility lost per share of tuples lost (Aurora paper, section 4.5)::
+A loss graph gives the utility by per cent delivered. The load shedder reads it from 100 per cent downwards, as a
+sequence of pieces with one slope each: utility lost per share of tuples lost (Aurora paper, section 4.5)::
 
     slope = (u(from) - u(to)) / (from - to)        shares delivered: 1 at the start, 0 at the end of the walk
 
-A slope of 0 is a stretch that nobody minds; below 0 the output is better off with less.
+A piece of slope 0 loses no utility; with a slope below 0 the output gains by losing tuples.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import NamedTuple
 from headway.network.qos import Graph, QoS
 
 LINEAR = Graph(((0.0, 0.0), (100.0, 1.0)))
-"""What holds for an output that says nothing: each tuple is worth the same."""
+"""The default for an output without a loss graph: each tuple is worth the same."""
 
 _EQUAL = 1e-12
-"""Slopes closer than this are the same: what is left of rounding."""
+"""Slopes that differ by no more than this are equal, because of rounding errors."""
 
 
 class Piece(NamedTuple):
-    """A straight stretch of a walk."""
+    """A straight piece of a walk."""
 
     start: float
     """The share delivered where it begins."""
@@ -36,19 +36,19 @@ class Piece(NamedTuple):
 
 
 Walk = tuple[Piece, ...]
-"""Pieces from all delivered, 1, down to nothing, 0; neighbours have different slopes."""
+"""Pieces from 1 (all delivered) down to 0 (nothing); neighbours have different slopes."""
 
 
 def loss_graph(qos: Sequence[QoS], output: int, instead: Mapping[int, Graph]) -> Graph:
-    """Return the graph to walk along for an output: the one to use instead, its own, or a straight line."""
+    """Return an output's loss graph: the one in `instead`, its own, or a straight line."""
     return instead.get(output) or qos[output].loss or LINEAR
 
 
 @lru_cache(maxsize=1 << 14)
 def walk(graph: Graph) -> Walk:
-    """Return a loss graph from 100 per cent delivered downwards.
+    """Return a loss graph as a walk from 100 per cent delivered downwards.
 
-    What the graph says beyond 0 and 100 per cent is left out; where its points end before, it is level.
+    Points outside of 0 to 100 per cent are ignored; beyond its outermost points the graph is constant.
     """
     inner = {x / 100.0 for x, _ in graph.points if 0 < x < 100}
     shares = sorted(inner | {0.0, 1.0}, reverse=True)
@@ -60,7 +60,7 @@ def walk(graph: Graph) -> Walk:
 
 
 def together(walks: Sequence[Walk]) -> Walk:
-    """Return the walk of several outputs that lose the same share: the sum of their slopes."""
+    """Return the joint walk of outputs that lose the same share: its slopes are the sums of theirs."""
     if len(walks) == 1:
         return walks[0]
     steps: dict[float, list[float]] = {}
@@ -80,10 +80,10 @@ def together(walks: Sequence[Walk]) -> Walk:
 
 @lru_cache(maxsize=1 << 14)
 def rising(steps: Walk) -> Walk:
-    """Return the walk of one who always takes the least slope next, with what each piece costs to reach: it rises.
+    """Return a walk with ascending slopes: each piece has the largest slope up to it, at least 0.
 
-    A piece that is less steep than one before it is reached only over that one, and then taken at once. Nobody has to
-    be asked for a piece with a slope below 0: it counts as 0.
+    A greedy walk reaches a piece that is less steep than one before it only through that one, and then takes it at
+    once. A slope below 0 costs nothing, and counts as 0.
     """
     highest = 0.0
     pieces: list[Piece] = []
@@ -94,7 +94,7 @@ def rising(steps: Walk) -> Walk:
 
 
 def _joined(pieces: Iterable[Piece]) -> Walk:
-    """Return the pieces with neighbours of the same slope as one."""
+    """Return the pieces with neighbours of equal slope merged."""
     made: list[Piece] = []
     for piece in pieces:
         if made and abs(made[-1].slope - piece.slope) <= _EQUAL:

@@ -1,14 +1,13 @@
-"""Semantic load shedding: not which share of the tuples to drop, but which tuples.
+"""Semantic load shedding: not what share of the tuples to drop, but which tuples (Aurora, section 4.5).
 
-Of an output with a value graph the tuples that lead to results of the lowest utility are dropped first. Which those are
-at a drop box's entry is found out in one of three ways: backward, where the output's field follows from one of the
-entry's; by trial, where boxes without an inverse stand between; at random, where a box mixes tuples. (Aurora, section
-4.5.)
+For an output with a value graph, the tuples that lead to results of the lowest utility are dropped first. At a drop
+box's entry they are found in one of three ways: backward, if the output's field is a function of a field of the entry;
+by trial, if there are boxes without an inverse between; at random, if a box mixes tuples.
 
-Where a box has no inverse, trial shows which values lead to useful results: a sample of the tuples that lately came to
-the entry runs through the boxes up to there, and each result tells by its arrival number which tuple it came from. The
-field whose intervals tell useful tuples from others best is the one to drop by. This takes boxes that turn each tuple
-into results by itself; one that mixes tuples leaves nothing to be told. (Aurora, section 4.5.)
+A trial shows which values lead to useful results: a sample of recent tuples at the entry is run through the boxes up to
+where values can be followed to the output, and each result is traced to its tuple by arrival number. The field whose
+intervals separate useful tuples from others best is the one to drop by. All boxes in a trial must process each tuple
+separately; the results of a box that mixes tuples cannot be traced.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ from headway.tables import load_table
 from headway.trains import Train
 
 _MENTIONED = 4
-"""Names that are listed for people."""
+"""The most names listed in texts for people."""
 _WORTH_IT = 0.05
 """The share of the utilities' variance that a field must explain to be better than chance."""
 LEAST = 64
-"""Tuples below which a sample shows nothing."""
+"""The fewest tuples in a sample that is significant."""
 
 
 def trial_fields(schema: Schema) -> tuple[int, ...]:
-    """Return the fields that a trial can tell tuples apart by: numbers and truth values."""
+    """Return the fields by which a trial can distinguish tuples: numbers and booleans."""
     return tuple(at for at, type_ in enumerate(schema.types) if is_numeric(type_) or pa.types.is_boolean(type_))
 
 
 class Trial:
-    """The boxes from an entry up to certain arcs, ready to be tried."""
+    """The compiled boxes from an entry up to certain arcs, to run samples through."""
 
     def __init__(
         self,
@@ -63,9 +62,9 @@ class Trial:
         entry: tuple[Inverse, ...] = (),
         tables: Mapping[str, Any] | None = None,
     ) -> None:
-        """Compile the boxes; `ends` are the arcs from which on values can be followed to the output.
+        """Compile the boxes; `ends` are the arcs from which values can be followed to the output.
 
-        `entry` are ways that can be followed from the entry itself, `tables` the static tables by name.
+        `entry` are inverses at the entry itself, for other paths; `tables` are the static tables by name.
         """
         self._route = route
         self._ends = dict(ends)
@@ -78,7 +77,7 @@ class Trial:
         self.boxes = tuple(box for box in route.boxes if box.name in needed)
         self._kernels: dict[str, Kernel] = {}
         self.impossible = ""
-        """Why there can be no trial; empty if there can."""
+        """Why a trial is impossible; empty if it is possible."""
         for box in self.boxes:
             try:
                 kernel = self._compile(box, tables)
@@ -93,7 +92,7 @@ class Trial:
     def _compile(self, box: Box, tables: Mapping[str, Any] | None) -> Kernel | None:
         spec, checked = box.spec, self._route.checked
         if spec.passes and not spec.tuplewise:
-            # A universal box takes from all values alike, and a sort only changes the order: all pass, for less noise.
+            # A universal box drops regardless of values, and a sort only reorders: passing all tuples gives less noise.
             return UnionKernel(spec, box.name, checked.input_schemas(box.name), (), None)
         if not spec.tuplewise:
             return None
@@ -105,12 +104,12 @@ class Trial:
         return compile_kernel(spec, box.name, checked.input_schemas(box.name), statics, checked.functions)
 
     def worth(self, sample: Train, graph: Graph) -> tuple[Floats, int]:
-        """Return what each tuple of the entry leads to, and how many results there were.
+        """Return the sum of the utilities of each tuple's results, and the number of results.
 
-        That is the sum of its results' utilities, 0 without any. The tuples stand in the order in which they came.
+        The tuples of the sample are in order of arrival.
         """
         checked, route, count = self._route.checked, self._route, len(sample)
-        # Numbered anew: at the entry several tuples may have one number, as after a join.
+        # Renumbered: at the entry several tuples may have the same number, as after a join.
         first = Train(sample.columns, sample.stamps, np.arange(count, dtype=np.int64), count)
         trains: dict[str, Train] = {}
         for box in self.boxes:
@@ -135,25 +134,25 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """A field of the entry, its values in intervals, and what the tuples of each are worth."""
+    """A field of the entry, its values in intervals, and the mean utility of each interval's tuples."""
 
     field: int
     bins: Bins
     utilities: Floats
-    """By interval; NaN where there was no tuple."""
+    """By interval; NaN if it is empty."""
 
 
 def split(field: int, values: Floats, worth: Floats, points: Floats | None = None) -> Split:
-    """Return how a field's values tell tuples apart; `points` are edges beside the quantiles."""
+    """Return a field's intervals with their mean utilities; `points` are edges besides the quantiles."""
     bins = bin_values(values, points)
     return Split(field, bins, bins.average(values, worth))
 
 
 def best_split(sample: Train, worth: Floats, fields: tuple[int, ...]) -> Split | None:
-    """Return the field that tells tuples apart best: the one that explains most of the variance of what they are worth.
+    """Return the split by the field that explains most of the variance of the tuples' utilities; None if none does.
 
-    The earlier half of the sample is learnt from and the later half explained, so that neither chance nor a field
-    that only ever rises, as a time does, looks like a cause. None: no field explains anything worth mentioning.
+    The earlier half of the sample is for learning and the later half for testing, so that neither chance nor a field
+    that only ever increases, such as a time, looks like a cause.
     """
     count = len(sample)
     half = count // 2
@@ -177,9 +176,9 @@ def best_split(sample: Train, worth: Floats, fields: tuple[int, ...]) -> Split |
 
 
 class SemanticPlanner:
-    """Decides which tuples a drop box at an entry keeps for the sake of one output. Made once, asked often; pure.
+    """Decides which tuples a drop box at an entry keeps for one output. Created once, called often.
 
-    Used by one thread. Between the same questions it may remember an answer.
+    Its answers depend only on the arguments. Not thread-safe, because it caches the analysis of the last sample.
     """
 
     def __init__(
@@ -189,10 +188,10 @@ class SemanticPlanner:
         entry: Entry | str,
         tables: Mapping[str, Any] | None = None,
     ) -> None:
-        """Find out how the entry's values tell results apart.
+        """Find out how values at the entry determine the output's values.
 
-        The output is named or numbered. An entry is an input of a box; or an arc's name, for a drop box before all
-        that read it, as on Spark. `tables` are static tables that are given by name, as for an engine.
+        The output is given by name or number. An entry is an input of a box; or an arc's name, for a drop box before
+        all its readers, as on Spark. `tables` are static tables given by name, as for an engine.
         """
         self._route = Route(checked, output, entry)
         value = self._route.output.qos.value
@@ -201,9 +200,9 @@ class SemanticPlanner:
         self._cuts: Floats = np.zeros(0)
         self._trial: Trial | None = None
         self._fields: tuple[int, ...] = ()
-        self._latest: tuple[Train, _Values | None] | None = None  # a sample is asked about more than once
+        self._latest: tuple[Train, _Values | None] | None = None  # callers pass the same sample more than once
         self.how = self._find_out(tables)
-        """The way, for people."""
+        """How tuples are selected, for people."""
 
     def _find_out(self, tables: Mapping[str, Any] | None) -> str:
         route = self._route
@@ -234,16 +233,16 @@ class SemanticPlanner:
 
     @property
     def by_value(self) -> bool:
-        """Whether values can be told apart at all; if not, every sieve drops at random."""
+        """Whether tuples can be selected by value at all; if not, every sieve drops at random."""
         return self._trial is not None or len(self._cuts) > 0
 
     def sieve(self, sample: Train | None, histogram: Histogram | None, keep: float, seed: int) -> Sieve:
-        """Return the sieve that keeps a share of the entry's tuples, and of them the most useful.
+        """Return the sieve that keeps a share of the entry's tuples, the most useful ones.
 
-        `sample` are tuples that came to the entry lately, from before any drop box there, in the order in which they
-        came; without one, what the output's `histogram` holds is taken back to the entry. The share is exact for what
-        was observed; the more that is, the nearer it is for others of the same kind. Where nothing is known it is a
-        sieve at random. For the same sample, histogram and seed, a smaller share drops what a larger one does.
+        `sample` are recent tuples at the entry, from before any drop box there, in order of arrival; without one, the
+        values of the output's `histogram` are propagated back to the entry. The share is exact for the observed tuples,
+        and approximate for others; it gets more precise with larger samples. If nothing is known, the sieve drops at
+        random. For the same sample, histogram and seed, a smaller share drops all that a larger one does.
         """
         keep = min(max(keep, 0.0), 1.0)
         seen = self._look(sample, histogram) if 0.0 < keep < 1.0 else None
@@ -251,7 +250,7 @@ class SemanticPlanner:
             return Sieve(keep, seed)
         bins, utilities = seen.split.bins, seen.split.utilities
         if self._trial is None:
-            # A field that is NULL here is NULL in the result, and worth nothing: one more interval.
+            # A field that is NULL here is NULL in the result, with utility 0: one more interval.
             bins = replace(bins, counts=np.append(bins.counts, bins.unknown))
             *told, unknown = lowest_first(bins, np.append(utilities, 0.0), keep).tolist()
         else:
@@ -260,10 +259,10 @@ class SemanticPlanner:
         return Sieve(keep, seed, seen.split.field, edges, shares, unknown) if edges else Sieve(keep, seed)
 
     def loss_graph(self, sample: Train | None, histogram: Histogram | None) -> Graph | None:
-        """Return the output's expected utility over the per cent kept here by such sieves; None: nothing is known.
+        """Return the output's expected utility over the per cent kept here by such sieves; None if nothing is known.
 
-        At 100 per cent it is the mean utility of the results. Unlike what the output's histogram shows, it is not
-        biased by what is dropped here already.
+        At 100 per cent it is the mean utility of the results. Unlike the output's histogram, it is not biased by
+        dropping here.
         """
         seen = self._look(sample, histogram)
         if seen is None or not seen.results:
@@ -272,14 +271,14 @@ class SemanticPlanner:
         return Graph(tuple((x, min(y * scale, 1.0)) for x, y in whole.points))
 
     def explain(self, sieve: Sieve) -> str:
-        """Return how a sieve of this planner tells tuples apart, for people."""
+        """Return how a sieve of this planner selects tuples, for people."""
         if sieve.field is not None:
             name = self._route.schema.names[sieve.field]
             return f"by trial over '{name}'" if self._trial is not None else self.how
         return f"at random: nothing observed tells tuples apart ({self.how})" if self.by_value else self.how
 
     def _look(self, sample: Train | None, histogram: Histogram | None) -> _Values | None:
-        """Return how what was observed tells tuples apart; None if it does not, or is too little."""
+        """Return the utilities of the observed tuples by value; None if they are too few, or no field explains them."""
         if not self.by_value:
             return None
         if sample is not None and len(sample) >= LEAST:
@@ -300,9 +299,9 @@ class SemanticPlanner:
         return None if isinstance(column, Unread) else self._follow(as_floats(column))
 
     def _follow(self, values: Floats) -> _Values:
-        """Return what values of the entry's field lead to, where they can be followed to the output."""
+        """Return the utilities of values of the entry's field, if they can be followed to the output."""
         made = split(self._inverses[0].slot, values, self._worth(values), self._cuts)
-        # Of values that were not seen it is known all the same what they lead to.
+        # The utility of values that were not observed is known, too.
         unseen = np.isnan(made.utilities)
         utilities = np.where(unseen, self._worth(made.bins.means), made.utilities)
         results = sum(int(inverse.domain.has(values).sum()) for inverse in self._inverses)
@@ -317,14 +316,14 @@ class SemanticPlanner:
 
 
 class _Values(NamedTuple):
-    """What observed tuples are worth by the values of a field, and how many results they lead to."""
+    """The utilities of observed tuples by the values of a field, and the number of their results."""
 
     split: Split
     results: int
 
 
 def _merged(edges: Floats, shares: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return edges without those that have the same share on both sides: fewer to look through for every tuple."""
+    """Drop the edges with the same share on both sides, so that the search per tuple is shorter."""
     kept = np.flatnonzero(shares[1:] != shares[:-1])
     return tuple(edges[kept].tolist()), (float(shares[0]), *shares[kept + 1].tolist())
 

@@ -1,7 +1,7 @@
-"""How load is shed, as a network file or a user says it: ``schedule: {shed: {by: loss, headroom: 0.9, most: 0.8}}``.
+"""Settings of load shedding, from a network file or a call: ``schedule: {shed: {by: loss, headroom: 0.9, most: 0.8}}``.
 
-`headroom` is the H of min_cap > C × H (Aurora, section 4.4): the part of the capacity that what arrives may need. The
-limits are ours: how much an output may lose, and how much all of them together (the red button).
+`headroom` is the H of min_cap > C × H (Aurora, section 4.4): the share of the capacity that arrivals may use. The
+limits are ours: how much an output may lose, and how much all outputs together (the red button).
 """
 
 from __future__ import annotations
@@ -39,31 +39,30 @@ class ShedSettings:
 
     strategy: str = DEFAULT_STRATEGY
     by_value: bool = True
-    """Whether outputs with a value graph lose their least valuable tuples first, not any."""
+    """Whether outputs with a value graph lose their least valuable tuples first instead of random ones."""
     headroom: float = 0.9
     most: float = 0.95
-    """The largest share of an output that may be dropped, where `outputs` says nothing of it."""
+    """The largest share that may be dropped of an output that is not in `outputs`."""
     most_in_all: float = 1.0
     """The largest share of all work that may be dropped; 1: no limit."""
     outputs: Mapping[str, float] = field(default_factory=dict)
     """By name: the largest share of an output that may be dropped."""
     allowed: tuple[str, ...] | None = None
-    """Outputs that may lose tuples, and those in `outputs`; None: those with a loss or value graph, all if none has."""
+    """Outputs that may lose tuples, besides `outputs`; None: those with a loss or value graph, all if none has one."""
     interval: Duration = Duration(500_000)  # noqa: RUF009 - frozen
     drain: Duration | None = None
-    """The time in which a backlog should go; None: 2 s, or half of the shortest good zone if that is more."""
+    """The time in which a backlog should be worked off; None: half of the shortest good zone, from 2 s to 10 s."""
     hold: int = 2
     band: float = 0.05
     own: Strategy | None = None
-    """A strategy that is not in the registry; `strategy` is then what it is called."""
+    """A strategy that is not in the registry; `strategy` is then its name for people."""
 
     @classmethod
     def parse(cls, value: object) -> ShedSettings | None:
-        """Read what stands under ``shed``: None where nothing is to be shed. Raises a PolicyError.
+        """Parse the value of ``shed``; None if load shedding is off. Raises a PolicyError.
 
-        Settings may stand for themselves, and a strategy of one's own for its name.
-
-        Names of outputs are looked at when the network is known: see `limits`.
+        Accepts settings objects as they are, and a Strategy object instead of a name. Names of outputs are checked
+        when the network is known: see `limits`.
         """
         if value is None or value is False or value == "off":
             return None
@@ -89,9 +88,9 @@ class ShedSettings:
         return cls(**{_FIELDS.get(key, key): _READERS[key](key, value[key]) for key in KEYS if key in value})
 
     def limits(self, names: Sequence[str], qos: Sequence[QoS]) -> tuple[float, ...]:
-        """Return by output the largest share that may be dropped, 0 where nothing may, for a network's outputs.
+        """Return the largest share that may be dropped by output of a network; 0: nothing.
 
-        Raises a PolicyError where the settings name an output that is not among `names`.
+        Raises a PolicyError if the settings name an output that is not among `names`.
         """
         for name in (*self.outputs, *(self.allowed or ())):
             if name not in names:
@@ -107,7 +106,7 @@ class ShedSettings:
         return make_strategy(self.strategy) if self.own is None else self.own
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the settings as a network file can hold them; `parse` reads them back."""
+        """Return the settings as a mapping for a network file, which `parse` accepts."""
         mapping: dict[str, Any] = {
             "by": self.strategy,
             "by_value": self.by_value,
@@ -179,14 +178,14 @@ def _outputs(key: str, value: object) -> Mapping[str, float]:
 
 def _allowed(key: str, value: object) -> tuple[str, ...]:
     names = [] if isinstance(value, str | Mapping) or not isinstance(value, Iterable) else list(value)
-    # An empty list would allow nothing at all: 'off' says that better.
+    # An empty list would allow no dropping at all: 'off' is the clear way to say so.
     if not names or not all(isinstance(name, str) for name in names):
         raise PolicyError(f"shed: {key}: must be a list of outputs, such as [reports, charts], not {value!r}")
     return tuple(names)
 
 
 def _time(key: str, value: object) -> Duration:
-    """Read a duration; a plain number means seconds."""
+    """Parse a duration; a plain number means seconds."""
     try:
         seconds = finite(value)
         if seconds is not None:
@@ -207,7 +206,7 @@ def _looks(key: str, value: object) -> int:
 
 
 _FIELDS = {"by": "strategy", "in_all": "most_in_all"}
-"""By key: the field, where it has another name."""
+"""By key: the field of ShedSettings, if its name differs."""
 _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "by": _by,
     "by_value": _truth,

@@ -1,18 +1,17 @@
-"""Sites: where drop boxes can stand.
+"""Sites: where drop boxes can be placed.
 
-A drop box that is to make some outputs give way stands as far upstream as no other output is hurt (Aurora paper,
-section 4.5): from an output towards the sources, up to the point where the flow divides. So for a set of outputs its
-site is made of all arcs into a box that leads to exactly these outputs, from a source or from a box that leads to
-more::
+A drop box for certain outputs is placed as far upstream as possible without affecting others (Aurora paper, section
+4.5): from an output towards the sources, up to the point where the flow splits. So the site of a set of outputs
+consists of all arcs into a box that leads to exactly these outputs, from a source or from a box that leads to more::
 
     s -> a -> b -> outputs 1            {1, 2}: s -> a
            -> c -> outputs 2            {1}: a -> b        {2}: a -> c
 
-Sets of several outputs count as well: what outputs share can be saved only if all of them give way, and outputs that
-share all their boxes have nothing else to give. An output that hangs on a box which leads elsewhere, too, or on a
-source, has no site of its own: dropping only its results would save nothing.
+Sets of several outputs have sites, too: work that outputs share can be saved only if all of them give way, and outputs
+that share all their boxes have no other site. An output of a box that leads elsewhere, too, or of a source, has no site
+of its own: dropping only its results would save nothing.
 
-A tuple passes a site at most once, and the sets of the sites that it passes become smaller on its way.
+A tuple passes a site at most once, and the sets of outputs of the sites that it passes get smaller on its way.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ from typing import NamedTuple
 from headway.catalog import Topology, members
 
 Inputs = Sequence[Sequence[int]]
-"""By box, for each of its stream inputs the box it comes from; a source is -1 minus its number."""
+"""By box, for each of its stream inputs: the producing box; a source is -1 minus its number."""
 
 _NAMED = 3
-"""Arcs of a site that its name tells; the others are counted."""
+"""The most arcs listed in a site's name; the others are counted."""
 
 
 class Entry(NamedTuple):
-    """An arc's way into a consumer, where a drop box can stand: a box's input, on Spark a query's source."""
+    """Where an arc enters a consumer, so that a drop box can be placed: a box's input, on Spark a query's source."""
 
     consumer: int
     """The box, on Spark the unit."""
     place: int
-    """Which of its inputs, on Spark the source's number."""
+    """The number of the input, on Spark of the source."""
     producer: int
     """The box that the tuples come from; a source is -1 minus its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where tuples can be dropped without hurting other outputs: all ways into what leads to certain outputs only."""
+    """Where to drop tuples of certain outputs without affecting others: all entries to the boxes that only they use."""
 
     name: str
     outputs: tuple[int, ...]
@@ -52,10 +51,10 @@ class Site:
 
 
 def find_sites(topology: Topology, inputs: Inputs) -> tuple[Site, ...]:
-    """Return all sites, those with the most outputs first, equals by the boxes they stand before.
+    """Return all sites, those with the most outputs first, ties by the boxes that they are in front of.
 
-    A site comes after all sites that its tuples may have passed before. `inputs` tells the places of producers that
-    `topology` does not know; a box that leads to no output gives no site.
+    A site comes after all sites that its tuples may have passed before. `inputs` gives the inputs that producers are
+    connected to, which `topology` lacks; a box that leads to no output has no site.
     """
     reach = topology.reach()
     entries: dict[int, list[Entry]] = {}
@@ -68,7 +67,7 @@ def find_sites(topology: Topology, inputs: Inputs) -> tuple[Site, ...]:
 
 
 def nested(sites: Sequence[Site], inputs: Inputs) -> tuple[tuple[int, ...], ...]:
-    """Return by site the other sites whose tuples have all passed it, however far downstream they are."""
+    """Return by site the other sites whose tuples have all passed it, at any distance downstream."""
     standing = {(entry.consumer, entry.place): 1 << at for at, site in enumerate(sites) for entry in site.entries}
     passed: list[int] = []  # by box: the sites that all its tuples have passed, as bits
     for box, producers in enumerate(inputs):
@@ -85,7 +84,7 @@ def nested(sites: Sequence[Site], inputs: Inputs) -> tuple[tuple[int, ...], ...]
 
 
 def _common(sets: Sequence[int]) -> int:
-    """Return the bits that all sets have; none where there are no sets."""
+    """Return the bits common to all sets; none if there are no sets."""
     if not sets:
         return 0
     common = sets[0]
@@ -95,7 +94,7 @@ def _common(sets: Sequence[int]) -> int:
 
 
 def _name(topology: Topology, entries: Sequence[Entry]) -> str:
-    """Return where a site stands, for people: ``positions -> across``."""
+    """Return a site's name for people, by its arcs: ``positions -> across``."""
     arcs = list(
         dict.fromkeys(
             f"{topology.boxes[one.producer] if one.producer >= 0 else topology.sources[-1 - one.producer]} -> "

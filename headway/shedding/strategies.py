@@ -1,7 +1,7 @@
-"""Strategies, which decide what to drop: demand in, shares to keep out.
+"""Strategies decide what to drop: demand in, shares to keep out.
 
-Everything here is frozen and knows no engine. An engine says where drop boxes can stand (its sites) and what flows
-there; a strategy says how much of it to keep; the engine puts sieves there.
+Everything here is immutable and independent of engines. An engine provides its sites and the flows there; a strategy
+returns the share to keep at each site; the engine places sieves there.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ def _unknown() -> Floats:
 
 @dataclass(frozen=True)
 class Demand:
-    """What flows at the sites, if nothing were dropped, and what can be done about it; arrays by site.
+    """The flows at the sites as if nothing were dropped, and the capacity; arrays by site.
 
-    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy. Nobody writes to
-    the arrays.
+    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy. The arrays must
+    not be changed.
     """
 
     sites: tuple[Site, ...]
     qos: tuple[QoS, ...]
-    """By output: what late, lost and unimportant results are worth."""
+    """By output: its QoS graphs."""
     rates: Floats
     """Tuples per second that reach the site's entries."""
     costs: Floats
-    """Seconds of work that a tuple causes from there on, on average."""
+    """Mean seconds of work that a tuple causes from there on."""
     nested: tuple[tuple[int, ...], ...]
     """By site: other sites whose tuples have all passed this one, so that dropping here thins them out, too."""
     load: float
-    """Seconds of work per second that all that arrives causes."""
+    """Seconds of work per second that all arrivals cause."""
     capacity: float
     """Seconds of work that can be done per second."""
     late: Floats = field(default_factory=_unknown)
-    """By output: the share of what was delivered lately that was outside of its good zone, or of stricter goals."""
+    """By output: the share of recent results outside the good zone, or outside stricter goals."""
     noise: float = 0.0
-    """By how much the load may be read wrong (one standard deviation), because tuples come by chance."""
+    """The standard deviation of the load, from random arrivals."""
     waiting: Floats = field(default_factory=_unknown)
-    """Tuples that wait at the site's entries: a drop box there thins them out, too. Empty: nobody knows."""
+    """Tuples waiting at the site's entries, which a drop box there thins out, too. Empty if unknown."""
     losses: Mapping[int, Graph] = field(default_factory=dict)
-    """By output: the loss graph to use instead of its own, where what is dropped is chosen by value."""
+    """By output: the loss graph to use instead of its own, if tuples are dropped by value."""
 
 
 def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> float:
-    """Return the seconds of work per second that shares to keep save, where sites have so much work each.
+    """Return the work saved by the shares to keep, given the work at each site.
 
-    What an outer site drops does not come to the inner ones any more.
+    Tuples dropped at an outer site do not reach the inner ones.
     """
     dropping = np.flatnonzero(keep < 1.0)
     if not len(dropping):
@@ -72,13 +72,12 @@ def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what to drop. Pure. One with ``by_value = False`` drops at random also where value graphs are."""
+    """Decides what to drop. Pure. With ``by_value = False`` tuples are dropped at random despite value graphs."""
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
-        """Return by site the share to keep, so that `excess` seconds of work per second are saved, or as many as may.
+        """Return by site the share to keep, so that `excess` seconds of work per second are saved, or the most allowed.
 
-        `most` is the largest share that may be dropped, by output; nowhere is more dropped, all sites that an output
-        lies behind taken together.
+        `most` is by output the largest share that may be dropped, over all sites upstream of the output together.
         """
         ...
 
@@ -96,17 +95,17 @@ _strategies: dict[str, StrategyEntry] = {}
 
 
 def register_strategy(name: str, make: Callable[[], Strategy], about: str) -> None:
-    """Make a strategy known by name."""
+    """Register a strategy under a name."""
     _strategies[name] = StrategyEntry(name, make, about)
 
 
 def registered_strategies() -> tuple[StrategyEntry, ...]:
-    """Return the strategies, by name."""
+    """Return the registered strategies, sorted by name."""
     return tuple(_strategies[name] for name in sorted(_strategies))
 
 
 def make_strategy(name: str) -> Strategy:
-    """Return a strategy by name."""
+    """Make the strategy with this name. Raises a PolicyError if there is none."""
     if name not in _strategies:
         raise PolicyError(unknown("shedding strategy", name, _strategies))
     return _strategies[name].make()

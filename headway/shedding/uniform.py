@@ -1,11 +1,11 @@
-"""Uniform: the naive way, for comparison. The same share of all input is dropped, whatever it is worth.
+"""Uniform: a naive strategy, for comparison. The same share of all input is dropped, whatever its worth.
 
-    keep = 1 - excess / work         work = rate * cost, summed over all sites that stand at a source
+    keep = 1 - excess / work         work = rate * cost, summed over all sites that are at a source
 
-It saves work as early as can be, but an output that tolerates nothing loses as much as one that would not notice
-(Aurora paper, section 4.5, on dropping without control). The output that may lose the least is the limit for all; where
-an output lies behind several such sites, what is kept of it counts as their product, as with the results of a join.
-A site whose boxes have not yet shown what they cost gives way like the others: the share is of tuples, not of work.
+It saves work as early as possible, but an output that tolerates no loss loses as much as one that would not notice
+(Aurora paper, section 4.5, on dropping without control). The output with the lowest limit sets the limit for all; if
+an output is downstream of several such sites, the share kept of it is their product, as for the results of a join.
+A site whose costs are not measured yet drops like the others: the share is of tuples, not of work.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from headway.shedding.strategies import Demand, register_strategy
 
 @dataclass(frozen=True, slots=True)
 class UniformShedding:
-    """Keep the same share at every source, whatever the tuples are worth."""
+    """Keeps the same share at every source, whatever the tuples are worth."""
 
     by_value: ClassVar[bool] = False
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
-        """Return by site the share to keep: the same wherever tuples of a source enter, 1 elsewhere."""
+        """Return by site the share to keep: the same at every site at a source, 1 elsewhere."""
         keep = np.ones(len(demand.sites))
         at_sources = [at for at, site in enumerate(demand.sites) if any(one.producer < 0 for one in site.entries)]
         work = np.nan_to_num(demand.rates * demand.costs, nan=0.0)

@@ -1,1 +1,1 @@
-"""Headway's storage."""
+"""Queues in memory, and the durable arrival log."""

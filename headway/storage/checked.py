@@ -1,8 +1,8 @@
-"""Checked data: checksums, JSON that carries its own, and Arrow files that have it in their names.
+"""Checked data: checksums, JSON that contains its own, and Arrow files with theirs in the name.
 
-CRC-32 finds every flipped bit and every short burst, at about a gigabyte a second. Columns of tuples come faster than
-that, so large data is summed first, which is four times as fast. Neither protects against somebody who forges files:
-that is what permissions are for.
+CRC-32 detects every flipped bit and every short burst, at about a gigabyte per second. Columns of tuples come faster
+than that, so large data is summed first, which is four times as fast. Neither protects against forged files: that is
+what permissions are for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMED = re.compile(r"\.([0-9a-f]{8})\.arrow(?:\?|$)")
 RESTORE = "restore it, or give another --state"
 
 _WORDS = 512
-"""Words in a row of large data: four kilobytes, as pages have."""
+"""Words in a row of large data: four kilobytes, the size of a page."""
 _SIGNS = 8
 """Hexadecimal digits of a checksum."""
 
@@ -35,9 +35,9 @@ def checksum(data: Any, start: int = 0) -> int:
 
 
 def bulk_checksum(data: Any) -> int:
-    """Return the checksum of many bytes: of the sums of their rows and columns, and of what is left over.
+    """Return the checksum of many bytes: of the sums of their rows and columns, and of the remainder.
 
-    A flipped bit changes a row's sum and a column's; so do pages that are zero, missing, or in each other's place.
+    A flipped bit changes a row's sum and a column's; so do pages that are zeroed, missing or swapped.
     """
     view = memoryview(data).cast("B")
     count = len(view) // (8 * _WORDS)
@@ -57,7 +57,7 @@ def seal(values: Mapping[str, Any], indent: int | None = None) -> bytes:
 
 
 def unseal(data: bytes) -> dict[str, Any]:
-    """Return the mapping that `seal` wrote, without `check`; a ValueError if a byte of it has changed."""
+    """Return the mapping that `seal` wrote, without `check`; raises a ValueError if a byte of it has changed."""
     at = data.find(b'"', data.find(b":") + 1) + 1
     rest = data[at + _SIGNS :]
     if data[at : at + _SIGNS] != f"{checksum(rest):08x}".encode():
@@ -70,9 +70,9 @@ def unseal(data: bytes) -> dict[str, Any]:
 
 
 def write_table(place: Place, relative: str, table: pa.Table, sync: bool = False) -> tuple[str, int]:
-    """Write a table under a name that ends in ``.arrow``; the file appears whole or not at all.
+    """Write a table under a name that ends in ``.arrow``; the file appears complete or not at all.
 
-    Returns the name inside the place, which now ends in ``.<checksum>.arrow``, and the size.
+    Returns the name within the place, which then ends in ``.<checksum>.arrow``, and the size.
     """
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
@@ -96,7 +96,7 @@ def read_table(name: str) -> pa.Table:
 
 
 def verify_table(name: str) -> pa.Buffer:
-    """Return the bytes of a table's file, every one checked; a RunError names it if it is missing or damaged."""
+    """Return the bytes of a table's file after checking all; a RunError names it if it is missing or damaged."""
     found = _NAMED.search(name)
     try:
         data = open_input(name).read_buffer()

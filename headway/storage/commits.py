@@ -1,11 +1,11 @@
-"""Commits: one line of JSON for everything that entered at once, and the only truth about the log.
+"""Commits: one line of JSON for everything that one append logged. They alone define what is in the log.
 
 `commits/<sequence>.json` holds one commit. Every FOLD of them are folded into `commits/<last sequence>.jsonl`, so
-that a long log is recovered from few files. `commits/<sequence>.floor` says that what came before this sequence
-is forgotten: it is written before anything is deleted. Every name is written once, and whole.
+that a long log is recovered from few files. `commits/<sequence>.floor` says that everything before this sequence is
+forgotten: it is written before anything is deleted. Every name is written once, and atomically.
 
 The exception is `commits/newest` on a local disk: it is replaced after every commit and names it, so that a log whose
-last commit was deleted is not taken for a shorter one. It needs no sync: one that names an older commit is not wrong.
+last commit was deleted is not taken for a shorter one. It needs no sync: naming an older commit does no harm.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from headway.storage.segments import MEND, LogSegment
 from headway.trains import NOTHING, Tick
 
 FOLD = 256
-"""Single commits that are folded into one file."""
+"""How many single commits are folded into one file."""
 
 _COMMITS = "commits"
 _NEWEST = f"{_COMMITS}/newest"
 
 
 Refusal = tuple[str, str, str, str]
-"""A malformed row: its source, where it stands, how it begins, and why it was refused."""
+"""A malformed row: its source, its position, how it begins, and why it was refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one append put into the log.
+    """What one append added to the log.
 
-    `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
+    `issued` is the largest arrival number assigned so far, marks included; `end` is the number of the end mark if it is
     in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
-    is how long the run has gone on, in nanoseconds, without the time between its processes; `inputs` says of sources
+    is how long the run has lasted, in nanoseconds, without the time between its processes; `inputs` tells for sources
     that are files which ones they are and how far they have been read (`headway.connectors.input_files`).
     """
 
@@ -61,7 +61,7 @@ class Commit:
 
     @classmethod
     def from_line(cls, line: bytes) -> Commit:
-        """Read what `to_line` returned; a ValueError, KeyError or TypeError for anything else."""
+        """Read what `to_line` returned; raises a ValueError, KeyError or TypeError for anything else."""
         values = unseal(line.rstrip(b"\n"))
         values["ticks"] = tuple([Tick(*tick) for tick in values["ticks"]])
         values["segments"] = {source: LogSegment(**segment) for source, segment in values["segments"].items()}
@@ -70,7 +70,7 @@ class Commit:
 
 
 BEFORE = Commit(-1, NOTHING, 0, (), None, {}, {}, (), {})
-"""What stands for the newest commit of a log that has none."""
+"""Placeholder for the newest commit of an empty log."""
 
 
 def _members(record: Commit | LogSegment) -> dict[str, Any]:
@@ -84,12 +84,12 @@ class CommitFiles:
         self._place = place
         self._sync = sync
         self._held: dict[str, list[int]] = {"json": [], "jsonl": [], "floor": []}
-        """By suffix, the sequences in the names of the files there are: single commits, folded ones, floors."""
+        """By suffix, the sequences in the names of existing files: single commits, folded ones, floors."""
 
     def recover(self) -> tuple[list[Commit], int]:
         """Return the commits still held, in order, and the largest arrival number that is forgotten.
 
-        Deletes what is temporary, forgotten or folded. A RunError names a commit that is damaged or missing.
+        Deletes files that are temporary, forgotten or folded. A RunError names a commit that is damaged or missing.
         """
         held = self._held
         sizes = self._place.files(_COMMITS)
@@ -103,7 +103,7 @@ class CommitFiles:
         floor, forgotten = self._read_floor()
         folded, singles = held["jsonl"][-1] if held["jsonl"] else -1, held["json"]
         unwritten = bool(singles) and singles[-1] > folded and sizes[_file(singles[-1], "json")] == 0
-        if unwritten:  # where a file shows before it is whole, the newest may be empty: its append never returned
+        if unwritten:  # if files appear before they are complete, the newest may be empty: its append never returned
             waste.append(_file(singles.pop(), "json"))
         waste += self._leave_out(floor, folded)
         files = [_file(sequence, suffix) for suffix in ("jsonl", "json") for sequence in held[suffix]]
@@ -129,7 +129,7 @@ class CommitFiles:
             raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {MEND}") from error
 
     def _leave_out(self, floor: int, folded: int = -1) -> list[str]:
-        """Hold no longer what is before the floor, or folded; returns these files."""
+        """Remove from `_held` what is before the floor, or folded; return these files."""
         least = {"json": max(floor, folded + 1), "jsonl": floor, "floor": max(self._held["floor"], default=0)}
         waste = []
         for suffix, sequences in self._held.items():
@@ -157,7 +157,7 @@ class CommitFiles:
                 raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {MEND}")
 
     def _check_newest(self, commits: Sequence[Commit], sizes: Mapping[str, int]) -> None:
-        """Refuse a log whose last commit is gone. After a power failure the file that names it may be empty."""
+        """Refuse a log whose last commit is missing. After a power failure the file that names it may be empty."""
         data = self._place.read(_NEWEST) if sizes.get(_NEWEST) else b""
         if not data.strip(b"\0"):
             return
@@ -169,15 +169,15 @@ class CommitFiles:
     def write(self, commit: Commit) -> None:
         """Make a commit durable and visible."""
         self._place.write(_file(commit.sequence, "json"), commit.to_line(), sync=self._sync)
-        if self._place.local:  # elsewhere it may cost as much as the commit
-            with suppress(*FAILURES):  # the commit is durable, and an older name is not wrong
+        if self._place.local:  # on remote file systems it may cost as much as the commit
+            with suppress(*FAILURES):  # the commit is durable, and an older name does no harm
                 self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
         singles = self._held["json"]
         if not singles or singles[-1] != commit.sequence:
             singles.append(commit.sequence)
 
     def fold(self, commits: Sequence[Commit]) -> None:
-        """Put the single commits, which are the newest of these, into one file if there are many."""
+        """Fold the single commits, the newest of `commits`, into one file if there are FOLD of them or more."""
         singles = self._held["json"]
         if len(singles) < FOLD:
             return
@@ -188,7 +188,7 @@ class CommitFiles:
         self._place.delete([_file(sequence, "json") for sequence in singles])
 
     def forget(self, floor: int, issued: int) -> None:
-        """Forget the commits before a sequence, whose largest arrival number was `issued`: from now on for good."""
+        """Forget the commits before a sequence, whose largest arrival number was `issued`, durably."""
         self._place.write(_file(floor, "floor"), seal({"issued": issued}), sync=self._sync)
         self._held["floor"].append(floor)
         self._place.delete(self._leave_out(floor))

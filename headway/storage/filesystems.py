@@ -1,8 +1,8 @@
-"""Where durable files lie: a directory of this machine, or of any file system that Arrow can open.
+"""Where durable files are kept: a directory on this machine, or on any file system that Arrow can open.
 
-Everything is written so that a file is either whole under its name or not there. On local disks and HDFS that
-takes a temporary name and a rename; an object store shows an object only when its upload is complete. On local disks
-only this user may read it.
+A file is either complete under its name or does not exist. On local disks and HDFS that takes a temporary name and a
+rename; an object store shows an object only when its upload is complete. On local disks only this user may read the
+files.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pyarrow import fs
 from headway.errors import InputError
 
 TEMPORARY = ".tmp"
-"""The end of a name under which a file is not complete yet."""
+"""The suffix of a file that is not complete yet."""
 
 FAILURES = (OSError, pa.ArrowException)
-"""What a file system raises."""
+"""The exceptions that file systems raise."""
 
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
 _OBJECT_STORES = {"s3", "gs", "gcs"}
 _THREADS = 16
-"""Requests to a remote file system that are under way at a time: each waits for the network, not for us."""
+"""Concurrent requests to a remote file system: they wait for the network, not for a processor."""
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
 
 class Stat(NamedTuple):
-    """What tells one version of a file from another."""
+    """Distinguishes one version of a file from another."""
 
     size: int
     modified: int
@@ -50,7 +50,7 @@ class Stat(NamedTuple):
 class Place:
     """A directory. Names inside it are relative and use slashes.
 
-    `root` is how other processes name the directory. Methods raise what the file system raises (FAILURES).
+    `root` is the name of the directory for other processes. Methods raise what the file system raises (FAILURES).
     """
 
     root: str
@@ -60,7 +60,7 @@ class Place:
     renames: bool
 
     def name(self, relative: str) -> str:
-        """Return how other processes name a file: a path, or a URI with the settings of this one."""
+        """Return a file's name for other processes: a path, or a URI with the settings of this one."""
         if self.local:
             return f"{self.root}/{relative}"
         scheme, host, path, query, _ = urlsplit(self.root)
@@ -82,7 +82,7 @@ class Place:
                 _sync_directory(directory)
 
     def write(self, relative: str, data: Any, *, sync: bool, rename: bool = True) -> None:
-        """Write a file; with `rename` it appears under its name only when it is whole.
+        """Write a file; with `rename` it appears under its name only when it is complete.
 
         With `sync` a local file has reached the disk when this returns.
         """
@@ -113,14 +113,14 @@ class Place:
             return bytes(stream.read())
 
     def files(self, relative: str) -> dict[str, int]:
-        """Return the files under a directory, at any depth: their names inside this place, and their sizes."""
+        """Return the files under a directory, at any depth: their names within this place, and their sizes."""
         selector = fs.FileSelector(f"{self.base}/{relative}", allow_not_found=True, recursive=True)
         skip = len(self.base) + 1
         found = self.filesystem.get_file_info(selector)
         return {info.path[skip:]: info.size for info in found if info.type == fs.FileType.File}
 
     def delete(self, relatives: Iterable[str]) -> None:
-        """Delete files; one that is not there is fine."""
+        """Delete files; missing ones are ignored."""
         if self.local:
             for relative in relatives:
                 (Path(self.base) / relative).unlink(missing_ok=True)
@@ -132,7 +132,7 @@ class Place:
             self.filesystem.delete_file(f"{self.base}/{relative}")
 
     def each(self, work: Callable[[_A], _B], items: Sequence[_A]) -> list[_B]:
-        """Do something with many files: in turn on a local disk, at once where each costs a round trip."""
+        """Apply `work` to all items: in turn on a local disk, concurrently where each costs a round trip."""
         if self.local or len(items) < 2:
             return [work(item) for item in items]
         with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
@@ -165,12 +165,12 @@ def locate(path: str) -> Place:
 
 
 def is_uri(path: str) -> bool:
-    """Return whether a path names its file system; a drive letter is none."""
+    """Return whether a path is a URI; a drive letter is not a scheme."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path) is not None
 
 
 def reason(error: BaseException) -> str:
-    """Return the first line of what a file system says."""
+    """Return the first line of a file system's error message."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).splitlines()
@@ -207,12 +207,12 @@ def _find(name: str) -> tuple[Any, str]:
 
 @lru_cache(maxsize=256)
 def _known(directory: str) -> Place:
-    """Return a place; finding one may ask the network, and readers come back to the same few."""
+    """Return a place. Cached, because finding one may take a network request and readers use the same few."""
     return locate(directory)
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that nobody else may read, if it is new: streams may hold private data."""
+    """Open a file; a new one is readable by this user only, because streams may hold private data."""
     return os.open(path, flags, 0o600)
 
 

@@ -1,8 +1,8 @@
-"""The arrival log: everything that entered a network, durable, in the order of arrival numbers.
+"""The arrival log: everything that entered a network, durably, in the order of arrival numbers.
 
-One process appends; any process on any machine reads slices. Under the log's path lie
-`segments/<source>/<sequence>.arrow`, written first, and `commits/<sequence>.json`, written last: what no commit
-names does not exist, and recovery deletes it.
+One process appends; any process on any machine reads slices. The log's path holds `segments/<source>/<sequence>.arrow`,
+written first, and `commits/<sequence>.json`, written last: segments that no commit names do not count, and recovery
+deletes them.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from headway.trains import Tick, Train
 __all__ = ["Commit", "Log", "LogSegment", "LogSlice", "read_slice", "verify_log"]
 
 _OWN = re.compile(r"segments/[^/]+/\d{12}\.arrow")
-"""What recovery may delete: files that a log names like this."""
+"""Files that recovery may delete: those named as a log names its segments."""
 
 
 class Log:
     """A durable, append-only log of all sources' arrivals.
 
-    One thread appends and one (perhaps another) drops; questions come from any. One process at a time may have a log
-    open: another's recovery would take an unfinished append for waste.
+    One thread appends and one (perhaps another) drops; any thread may query. Only one process at a time may have a log
+    open: another's recovery would delete an unfinished append.
     """
 
     def __init__(self, path: str, schemas: Mapping[str, Schema], *, keep_seconds: float = 0, sync: bool = True) -> None:
-        """Create the log at a path or URI, or recover the one that is there.
+        """Create the log at a path or URI, or recover an existing one.
 
-        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process.
-        Raises InputError if the path cannot be opened, RunError if what lies there is damaged or of another network.
+        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process. Raises
+        InputError if the path cannot be opened, RunError if the log is damaged or of another network.
         """
         self._place = locate(path)
         self._schemas = dict(schemas)
@@ -96,7 +96,7 @@ class Log:
                     f"the log's segment '{name}': {unknown('source', source, self._schemas)}; "
                     "run the network that wrote it, or start over with another --state"
                 )
-            # One is enough: all segments of a source were written under a schema that was checked like this.
+            # Checking the newest is enough: all segments of a source were written under a schema checked like this.
             check_schema(open_segment(name, source, segment.crc), name, source, self._schemas[source])
 
     def _add(self, commit: Commit, trains: Mapping[str, Train]) -> None:
@@ -116,12 +116,12 @@ class Log:
 
     @property
     def positions(self) -> dict[str, int]:
-        """How many tuples of each source have entered so far, those dropped included."""
+        """How many tuples of each source have entered so far, including those dropped from the log."""
         return dict.fromkeys(self._schemas, 0) | dict(self.newest.positions)
 
     @property
     def refused(self) -> dict[str, int]:
-        """How many malformed rows of each source have been logged so far, those dropped included."""
+        """How many malformed rows of each source have been logged so far, including those dropped from the log."""
         return dict.fromkeys(self._schemas, 0) | dict(self.newest.refused)
 
     @property
@@ -150,8 +150,8 @@ class Log:
     ) -> Commit:
         """Log what entered since the last append; it is durable and visible when this returns.
 
-        Numbers must be above the log's `issued` and at most `issued`, and ascend. The trains' own ticks and ends
-        are not looked at. When it raises RunError, nothing has entered, and the same may be appended again.
+        Numbers must ascend, above the log's `issued` and up to the given one. The trains' own ticks and ends are
+        ignored. When it raises RunError, nothing was logged, and the same may be appended again.
         """
         with self._writing:
             ticks, refusals = tuple(ticks), tuple(malformed)
@@ -195,7 +195,7 @@ class Log:
     def _write(self, source: str, train: Train, sequence: int) -> LogSegment:
         file = f"{self._directories[source]}/{sequence:012d}.arrow"
         segment, data = encode(source, train, self._schemas[source], file)
-        # No rename: nobody looks at a segment before its commit is there.
+        # No rename: no reader opens a segment before its commit exists.
         self._place.write(file, data, sync=self._sync, rename=False)
         return segment
 
@@ -203,7 +203,7 @@ class Log:
         return RunError(f"cannot write the log '{self._place.root}': {reason(error)}")
 
     def slices(self, sources: Iterable[str], after: int, upto: int) -> list[LogSlice]:
-        """Return what these sources have in (after, upto], ascending by first number."""
+        """Return the slices of these sources in (after, upto], ascending by first number."""
         with self._lock:
             found = [piece for index in self._chosen(sources, after) for piece in index.slices(after, upto)]
         found.sort(key=lambda piece: piece.first)
@@ -217,7 +217,7 @@ class Log:
     def cut(self, sources: Iterable[str], after: int, tuples: int) -> int:
         """Return the largest arrival number up to which these sources have at most `tuples` tuples after `after`.
 
-        At least one tuple, if there is one; `issued`, if all fits.
+        It includes at least one tuple if there is one, and is `issued` if all fit.
         """
         with self._lock:
             indexes = self._chosen(sources, after)
@@ -228,7 +228,7 @@ class Log:
 
             if not too_many(self.issued):
                 return max(after, self.issued)
-            # At the end of a commit, counting needs no look into a segment: find the commit first.
+            # Find the commit first: counting up to the end of a commit need not open a segment.
             at = bisect_left(range(len(self._issued)), True, key=lambda at: too_many(self._issued[at]))
             low, high = max(after, self._issued[at - 1]) if at else after, self._issued[at]
             while high - low > 1:
@@ -251,7 +251,7 @@ class Log:
         return (min(oldest), total // count) if count else None
 
     def marks(self, after: int, upto: int) -> tuple[tuple[Tick, ...], int | None]:
-        """Return the ticks in (after, upto], and the end mark's number if it is there."""
+        """Return the ticks in (after, upto], and the end mark's number if it is in that range."""
         with self._lock:
             self._chosen((), after)
             start = bisect_right(self._ticks, after, key=_number)
@@ -266,9 +266,9 @@ class Log:
             return self._commits[min(at, len(self._commits) - 1)].moment if self._commits else 0
 
     def drop(self, upto: int, now: int) -> int:
-        """Forget the commits wholly at or below `upto` that are as old as the log keeps them; return bytes freed.
+        """Forget the commits entirely at or below `upto` that have been kept long enough; return the bytes freed.
 
-        The newest commit stays. Asking for what is forgotten raises a RunError.
+        The newest commit stays. Queries for what is forgotten raise a RunError.
         """
         with self._writing, self._lock:
             count, most = 0, bisect_right(self._issued, upto, hi=max(0, len(self._issued) - 1))
@@ -282,7 +282,7 @@ class Log:
                 self._files.forget(floor, dropped[-1].issued)
                 with self._lock:
                     freed = self._forget(dropped)
-            # Without a lock: many files take long, and nothing refers to them any more.
+            # Without the locks: deleting many files takes long, and nothing refers to them any more.
             self._place.delete([segment.file for commit in dropped for segment in commit.segments.values()])
         except FAILURES as error:
             raise self._unwritten(error) from error
@@ -313,10 +313,10 @@ class Log:
 
 
 def verify_log(path: str) -> tuple[Commit | None, int]:
-    """Check that a log is whole; return its newest commit, and the largest arrival number that is forgotten.
+    """Check that a log is intact; return its newest commit, and the largest arrival number that is forgotten.
 
-    On a local disk every byte is checked, elsewhere only what needs no transfer: readers notice damage there.
-    Raises a RunError that names the first file that is missing or damaged. Nobody may have the log open.
+    On a local disk every byte is checked, elsewhere only what needs no transfer: readers detect damage there. Raises a
+    RunError that names the first file that is missing or damaged. No process may have the log open.
     """
     place = locate(path)
     commits, forgotten = CommitFiles(place, False).recover()

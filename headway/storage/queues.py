@@ -1,8 +1,8 @@
 """Queues: one per arc, shared by all its consumers.
 
 Each consumer has a cursor at the next tuple that it has not taken. A tuple is released when every cursor is past
-it. Sizes are kept as tuples come and go, so that reading them costs nothing; the readings of all cursors of a
-network lie in the arrays of one board, which a snapshot copies.
+it. Sizes are maintained as tuples come and go, so that reading them costs nothing; the readings of all cursors of a
+network are in the arrays of one board, which a snapshot copies.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Board:
         self.arrived, self.taken, self.marks = (np.zeros(cursors, np.int64) for _ in range(3))
         self.oldest: Int64s = np.full(cursors, FAR, np.int64)
         self.moved: npt.NDArray[np.uint8] = np.zeros(cursors, np.uint8)
-        """Which cursors' readings have changed since they were last read; set after them, cleared before that."""
+        """Which cursors' readings have changed since they were last read; set after that, cleared before reading."""
         self._queues: Int64s = np.zeros(0, np.int64)
         self._count = 0
 
     def add_queue(self) -> int:
-        """Make room for one more queue, before any queue is used; returns its number."""
+        """Add a queue, before any queue is used; return its number."""
         if self._count == len(self._queues):
             self._queues = np.zeros(2 * len(self._queues) + 16, np.int64)
         self._count += 1
@@ -48,7 +48,7 @@ class Board:
     @property
     def bytes(self) -> int:
         """The bytes in all queues."""
-        return int(np.add.reduce(self._queues))  # half as long as sum(), and read before every plan
+        return int(np.add.reduce(self._queues))  # in half the time of sum(); read before every plan
 
 
 class Cursor:
@@ -63,11 +63,11 @@ class Cursor:
         self._within = 0
         self.ended = False
         self.drop: DropBox | None = None
-        """The drop box that stands between the queue and the consumer; None: there is none."""
+        """The drop box between the queue and the consumer; None: there is none."""
 
     @property
     def waiting(self) -> int:
-        """The tuples that this consumer has not taken yet."""
+        """The number of tuples that this consumer has not taken yet."""
         board = self._queue._board
         return int(board.arrived[self.number] - board.taken[self.number])
 
@@ -75,7 +75,7 @@ class Cursor:
     def idle(self) -> bool:
         """Whether there is nothing to take: no tuple, no tick, no end.
 
-        Read without the lock: one number that only grows, after what it counts has been queued.
+        Reads without the lock: the end only grows, and only after its tuples have been queued.
         """
         return self._segment >= self._queue._end
 
@@ -91,8 +91,8 @@ class Cursor:
     def numbers(self, limit: int, upto: int) -> Int64s:
         """Return the arrival numbers of the next tuples, at most `limit`, none above `upto`.
 
-        Where numbers go down, too, a tuple counts with the largest number up to it: it cannot be taken without those
-        before it.
+        Where numbers also descend, a tuple counts with the largest number up to it, because it cannot be taken without
+        those before it.
         """
         queue = self._queue
         parts: list[Int64s] = []
@@ -102,7 +102,7 @@ class Cursor:
                 segment = queue._segments[at]
                 part = segment.numbers[within : within + limit]
                 if not queue.rising:
-                    if len(segment.numbers) == 0:  # nor without a mark that stands before it
+                    if len(segment.numbers) == 0:  # nor without a mark before it
                         mark = max(mark, _number_at(segment, 0))
                     part = np.maximum(part, mark)
                 parts.append(part)
@@ -118,7 +118,7 @@ class Cursor:
     def stamps(self) -> tuple[int, int]:
         """Return how many tuples wait, and the sum of their stamps.
 
-        What is summed once is kept, so that asking often costs little.
+        Sums are kept, so that frequent calls are cheap.
         """
         queue = self._queue
         with queue._lock:
@@ -133,7 +133,7 @@ class Cursor:
             return int(board.arrived[number]) - int(board.taken[number]), summed
 
     def peek(self, limit: int) -> Train:
-        """Return the tuples that would be taken next, at most `limit`, without moving on."""
+        """Return the tuples that would be taken next, at most `limit`, without moving the cursor."""
         queue = self._queue
         parts: list[Train] = []
         with queue._lock:
@@ -148,17 +148,17 @@ class Cursor:
         return join_trains(parts) if parts else Train.empty(queue.schema)
 
     def take(self, limit: int, upto: int | None = None, progress: int | None = None) -> Train:
-        """Return the next tuples, at most `limit` and none numbered above `upto`, and move on.
+        """Return the next tuples, at most `limit` and none numbered above `upto`, and move the cursor.
 
-        Ticks and the end that lie before the next tuple come along. The train's progress is `progress` if
-        given, else what is certain: the queue's if all was taken, or the number before the next tuple's.
+        Ticks and the end before the next tuple are included. The train's progress is `progress` if given, else what is
+        certain: the queue's if all was taken, or the number before the next tuple's.
 
-        With a drop box, `limit` is about how many tuples pass it, and only those are returned.
+        With a drop box, `limit` is approximate and counts the tuples that pass it; only those are returned.
         """
         queue = self._queue
-        if self.idle:  # as most inputs of a box with many are
+        if self.idle:  # common for boxes with many inputs
             with queue._lock:
-                if self._segment >= queue._end:  # nothing has just come
+                if self._segment >= queue._end:  # still nothing, now under the lock
                     return Train.empty(queue.schema, queue.progress if progress is None else progress, end=self.ended)
         board, sift = queue._board, None
         if self.drop is not None:
@@ -201,7 +201,7 @@ class Cursor:
                 board.oldest[self.number] = FAR
             elif len(rest.numbers):
                 board.oldest[self.number] = rest.stamps[self._within]
-            else:  # a mark: the next tuple stands behind it
+            else:  # a mark: the next tuple comes after it
                 behind = itertools.islice(segments, self._segment - first, None)
                 board.oldest[self.number] = next((one.stamps[0] for one in behind if len(one.numbers)), FAR)
             if progress is None:
@@ -209,7 +209,7 @@ class Cursor:
             board.moved[self.number] = 1
             if taken or len(parts):
                 queue._release()
-        if sift is not None:  # first: to put together what is then dropped would cost more than most boxes
+        if sift is not None:  # first: joining tuples that are then dropped would cost more than most boxes
             parts = [sift(part) for part in parts]
         if not parts:
             return Train.empty(queue.schema, progress, end=self.ended)
@@ -219,7 +219,7 @@ class Cursor:
         return Train(whole.columns, whole.stamps, whole.numbers, progress, whole.ticks, self.ended)
 
     def _take_simply(self, limit: int) -> Train | None:
-        """Take a part of one segment, or all of one: the usual case of short trains, at half the cost."""
+        """Take a part of one segment, or all of it: the usual case of short trains, at half the cost. Else None."""
         queue = self._queue
         with queue._lock:
             segments, at = queue._segments, self._segment - queue._first
@@ -233,7 +233,7 @@ class Cursor:
                 board.taken[number] += limit
                 board.oldest[number] = segment.stamps[stop]
                 board.moved[number] = 1
-                # Consumers of an arc mostly cut it at the same places: the part is made once for all of them.
+                # Consumers of an arc mostly cut it at the same places, so the part is made once for all of them.
                 place = (self._segment, start, stop)
                 if queue._part_at != place:
                     queue._part, queue._part_at = segment.slice(start, stop), place
@@ -243,7 +243,7 @@ class Cursor:
                 return None
             following = None if last else segments[at + 1]
             if following is not None and not len(following.numbers):
-                return None  # a mark, which comes along
+                return None  # a mark, which has to be included
             self._segment += 1
             board.taken[number] += size
             if following is None:
@@ -267,40 +267,40 @@ class Queue:
         self.schema = schema
         self.progress = NOTHING
         self.rising = True
-        """Whether arrival numbers ascend. They do unless a box above takes tuples as they come."""
+        """Whether arrival numbers ascend. They do unless a box upstream takes tuples as they come."""
         self._board = board
         self._segments: deque[Train] = deque()
         self._sizes: deque[int] = deque()
         self._first = 0
         self._end = 0  # segments so far
         self._lock = threading.Lock()
-        self._part = Train.empty(schema)  # what was cut last, and where
+        self._part = Train.empty(schema)  # the last part that was cut, and where
         self._part_at = (-1, 0, 0)
         self.appended = 0
-        """The tuples that were ever queued."""
+        """The number of tuples ever queued."""
         self._number = board.add_queue()
         widths = [numpy_type(field.type) for field in schema]
-        # The bytes of a tuple where they are always the same, NULLs apart; measured where not.
+        # The bytes of a tuple, NULLs apart; None: they vary and are measured.
         self._width = None if None in widths else 16 + sum(width.itemsize for width in widths if width is not None)
-        # By segment, from one on that may have been released since: the stamps before it, summed. Made when asked for.
+        # By segment, starting with one that may have been released: the sum of the stamps before it. Made on demand.
         self._sums: deque[int] = deque()
         self._sums_from = 0
-        # For segments of which a part was taken: the first stamp, and how much later the others are, accumulated.
+        # For partly taken segments: the first stamp, and the cumulative sum of the differences from it.
         self._within: dict[int, tuple[int, Int64s]] = {}
         self._numbers = list(cursors)
         self.cursors = tuple(Cursor(self, number) for number in cursors)
 
     @property
     def tuples(self) -> int:
-        """The tuples held."""
+        """The number of tuples held."""
         return sum([len(segment.numbers) for segment in self._segments])
 
     def push(self, train: Train) -> None:
-        """Append a train; one without tuples, ticks or end only brings progress."""
+        """Append a train; one without tuples, ticks or end only advances the progress."""
         with self._lock:
             if self.cursors and (len(train.numbers) or train.ticks or train.end):
                 self._append_all(train)
-            # Last: who reads the progress without the lock must find its tuples queued.
+            # Last: readers of the progress without the lock must find its tuples queued.
             if train.progress > self.progress:
                 self.progress = train.progress
 
@@ -310,7 +310,7 @@ class Queue:
             return
         at = 0
         numbers = train.numbers if self.rising else np.maximum.accumulate(train.numbers)
-        for tick in train.ticks:  # a tick stands behind the tuples up to its number; ticks may go down as numbers may
+        for tick in train.ticks:  # a tick follows the tuples up to its number; ticks may descend, as numbers may
             stop = max(at, int(np.searchsorted(numbers, tick.number, side="right")))
             self._append(train.slice(at, stop))
             self._append_mark(Train.empty(self.schema, tick.number, (tick,)))
@@ -344,7 +344,7 @@ class Queue:
         self._end += 1
 
     def _release(self) -> None:
-        """Drop the segments that lie behind all cursors."""
+        """Drop the segments that all cursors have passed."""
         if len(self.cursors) == 1:
             oldest = self.cursors[0]._segment
         else:
@@ -359,7 +359,7 @@ class Queue:
         self._board._queues[self._number] -= size
 
     def _sums_before(self) -> deque[int]:
-        """Return for each segment held, and for the end, the stamps before it, summed from some moment on."""
+        """Return for each segment held, and for the end, the sum of the stamps before it, from some fixed start."""
         sums = self._sums
         while sums and self._sums_from < self._first:
             sums.popleft()
@@ -367,7 +367,7 @@ class Queue:
         if not sums:
             sums.append(0)
             self._sums_from = self._first
-        for at in range(len(sums) - 1 - len(self._segments), 0):  # from the right, where a deque is quick
+        for at in range(len(sums) - 1 - len(self._segments), 0):  # from the right, where a deque is fast
             sums.append(sums[-1] + _stamp_sum(self._segments[at].stamps))
         return sums
 
@@ -383,16 +383,16 @@ class Queue:
 
 
 class Ages:
-    """How long tuples have been waiting at the cursors of a board; only cursors that moved are read again."""
+    """The latencies of the tuples waiting at a board's cursors; only cursors that moved are read again."""
 
     def __init__(self, board: Board, cursors: Sequence[Cursor]) -> None:
-        """Read these cursors, which are all of the board's, by number."""
+        """Set up for all cursors of the board, by number."""
         self._board = board
         self._cursors = cursors
         self._arrived, self._taken, self._count, self._mean = (np.zeros(len(cursors), np.int64) for _ in range(4))
 
     def read(self, now: int) -> tuple[npt.NDArray[np.float64], Int64s]:
-        """Return by cursor the latencies of its waiting tuples, summed, in seconds, and how many they are."""
+        """Return by cursor the sum of its waiting tuples' latencies, in seconds, and how many tuples wait."""
         arrived, taken = self._board.arrived.copy(), self._board.taken.copy()
         moved = np.flatnonzero((arrived != self._arrived) | (taken != self._taken))
         for at in moved.tolist():
@@ -404,12 +404,12 @@ class Ages:
 
 
 def _stamp_sum(stamps: Int64s) -> int:
-    """Return a sum that does not overflow: a few moments of today are more than 64 bits hold."""
+    """Return a sum that does not overflow: a few of today's timestamps add up to more than 64 bits."""
     count = len(stamps)
     if count < 32:
         return sum(stamps.tolist())  # faster for few
     first = int(stamps[0])
-    if stamps.strides[0] == 0:  # all the same, as of tuples that arrived in turn
+    if stamps.strides[0] == 0:  # all the same, as of tuples that entered together
         return first * count
     return first * count + int(np.add.reduce(stamps - first))
 

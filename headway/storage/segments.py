@@ -1,8 +1,8 @@
 """Segments: the tuples of one source that entered together, as an Arrow file that any Arrow tool can read.
 
-The user's fields stand first, under their own names. Arrival numbers and timestamps are hidden columns behind
-them, or, where they are regular (each is the one before plus a step), two numbers in the schema's metadata. An index
-of a source's segments answers questions about arrival numbers without opening files.
+The user's fields come first, under their own names. Arrival numbers and timestamps are hidden columns after them, or,
+where they are regular (each is the one before plus a step), two numbers in the schema's metadata. An index of a
+source's segments answers queries about arrival numbers without opening files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LARGEST_STEP = 1 << 62
 _OPEN_FILES = 64
 _OPEN_BYTES = 256 << 20
 _RECENT = 8
-"""Segments whose irregular numbers and stamps stay in memory: those that a cut usually falls into."""
+"""Segments whose irregular numbers and stamps stay in memory: those that a cut usually falls into, the newest."""
 MEND = "restore the file, or start over with another --state"
 
 
@@ -42,8 +42,8 @@ MEND = "restore the file, or start over with another --state"
 class LogSegment:
     """What the log knows about a segment without opening it.
 
-    Arrival numbers are first, first + step, ...; with `step` None they stand in the file. The same holds for
-    `stamp` and `stamp_step`. `stamp_sum` is exact, and so may be longer than 64 bits. `crc` is the file's checksum.
+    Arrival numbers are first, first + step, ...; with `step` None they are in the file. The same holds for
+    `stamp` and `stamp_step`. `stamp_sum` is exact, so it may exceed 64 bits. `crc` is the file's checksum.
     """
 
     file: str
@@ -60,7 +60,7 @@ class LogSegment:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors.
+    """Rows `start` to `stop` of one segment, numbered from `first` to `last`; sent to executors.
 
     `crc` is the checksum of the whole segment.
     """
@@ -78,7 +78,7 @@ class LogSlice:
 
 
 def quote_name(source: str) -> str:
-    """Return a source's name as one that every file system and URI takes; different names stay different."""
+    """Return a source's name escaped for all file systems and URIs; different names stay different."""
 
     def escape(found: re.Match[str]) -> str:
         return "".join(f"~{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
@@ -98,7 +98,7 @@ def regular_step(values: Int64s) -> int | None:
 
 
 def exact_sum(values: Int64s) -> int:
-    """Return a sum that does not overflow: two million of today's timestamps already would."""
+    """Return a sum that does not overflow: six of today's timestamps in nanoseconds already would."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
@@ -107,14 +107,14 @@ def _regular_sum(first: int, step: int, count: int) -> int:
 
 
 def regular_values(first: int, step: int, start: int, stop: int) -> Int64s:
-    """Return values `start` to `stop` of a regular row of values."""
+    """Return values `start` to `stop` of a regular sequence."""
     if step == 0:
         return constant(first, stop - start)
     return np.arange(start, stop, dtype=np.int64) * step + first
 
 
 def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[LogSegment, pa.Buffer]:
-    """Return a train of at least one tuple as the bytes of a segment, and what there is to know about it."""
+    """Return a train of at least one tuple as the bytes of a segment, and the segment's record."""
     numbers, stamps = train.numbers, train.stamps
     step, stamp_step = regular_step(numbers), regular_step(stamps)
     batch = train.to_batch(schema.to_arrow())
@@ -142,12 +142,12 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[LogSeg
 
 
 class Opened:
-    """An open segment: its batch, and its hidden values row by row."""
+    """An open segment: its batch, and its hidden values by row."""
 
     __slots__ = ("_hidden", "batch", "crc", "rows", "stat")
 
     def __init__(self, name: str, found: Stat, crc: int) -> None:
-        """Open a file that `Place.name` named; a ValueError if its checksum is not `crc`."""
+        """Open a file that `Place.name` named; raises a ValueError if its checksum is not `crc`."""
         data = open_input(name).read_buffer()
         if bulk_checksum(data) != crc:
             raise ValueError("it is damaged: its checksum is wrong")
@@ -174,7 +174,7 @@ class Opened:
 
 
 class _Cache:
-    """The segments opened last. A file of the same name that is another one is seen as such."""
+    """The segments opened last. A file that was replaced under the same name is opened again."""
 
     def __init__(self) -> None:
         self._opened: OrderedDict[str, Opened] = OrderedDict()
@@ -202,7 +202,7 @@ _cache = _Cache()
 
 
 def open_segment(name: str, source: str, crc: int) -> Opened:
-    """Open a segment, or return it open; a RunError that names the file if it is not there or damaged."""
+    """Open a segment, or return it from the cache; a RunError names a file that is missing or damaged."""
     try:
         return _cache.open(name, crc)
     except FileNotFoundError as error:
@@ -214,7 +214,7 @@ def open_segment(name: str, source: str, crc: int) -> Opened:
 
 
 def check_schema(opened: Opened, name: str, source: str, schema: Schema) -> None:
-    """Refuse a segment that holds other fields than the network's source, with a RunError."""
+    """Raise a RunError for a segment that has other fields than the network's source."""
     found = opened.batch.schema
     if found.names != list(schema.names) or found.types != list(schema.types):
         held = ", ".join(f"{field.name} {field.type}" for field in found)
@@ -227,7 +227,7 @@ def check_schema(opened: Opened, name: str, source: str, schema: Schema) -> None
 def read_slice(slice: LogSlice, schema: Schema) -> Train:
     """Return the tuples of a slice, in any process; columns of local files are mapped, not copied.
 
-    The train's progress is its last number. Raises a RunError for a file that is missing, damaged or another's.
+    The train's progress is its last number. Raises a RunError for a file that is missing, damaged or of another source.
     """
     opened = open_segment(slice.path, slice.source, slice.crc)
     check_schema(opened, slice.path, slice.source, schema)
@@ -241,7 +241,7 @@ def read_slice(slice: LogSlice, schema: Schema) -> Train:
 
 
 class SourceIndex:
-    """The segments of one source in order. Counts are kept as sums from the start, so that ranges are differences."""
+    """The segments of one source in order. Counts are cumulative, so that ranges are differences."""
 
     def __init__(self, source: str, place: Place) -> None:
         self.source = source
@@ -254,7 +254,7 @@ class SourceIndex:
         self._recent: OrderedDict[str, tuple[Int64s, Int64s]] = OrderedDict()
 
     def add(self, segment: LogSegment, train: Train | None = None) -> None:
-        """Take up a segment; `train` holds its tuples, if they are at hand."""
+        """Add a segment; `train` holds its tuples, if they are in memory."""
         self._segments.append(segment)
         self._firsts.append(segment.first)
         self._rows.append(self._rows[-1] + segment.rows)
@@ -266,19 +266,19 @@ class SourceIndex:
                 self._recent.popitem(last=False)
 
     def forget(self, segments: int) -> None:
-        """Leave out the oldest segments."""
+        """Remove the `segments` oldest segments."""
         for segment in self._segments[:segments]:
             self._recent.pop(segment.file, None)
         del self._segments[:segments], self._firsts[:segments], self._rows[:segments], self._sums[:segments]
         del self._sizes[:segments]
 
     def before(self, number: int) -> int:
-        """Return how many tuples have this arrival number or a smaller one, from some fixed start."""
+        """Return how many tuples have this arrival number or a smaller one, counted from some fixed start."""
         at, row = self._spot(number)
         return self._rows[at] + row
 
     def stamps_before(self, number: int) -> int:
-        """Return the sum of the stamps of these tuples."""
+        """Return the sum of the stamps of the tuples that `before` counts."""
         at, row = self._spot(number)
         total = self._sums[at]
         if row:
@@ -290,7 +290,7 @@ class SourceIndex:
         return total
 
     def stamp_after(self, number: int) -> int | None:
-        """Return the stamp of the first tuple with a larger arrival number."""
+        """Return the stamp of the first tuple with a larger arrival number, or None."""
         at, row = self._spot(number)
         if at == len(self._segments):
             return None
@@ -306,7 +306,7 @@ class SourceIndex:
         return self._sizes[-1] - self._sizes[at]
 
     def slices(self, after: int, upto: int) -> Iterator[LogSlice]:
-        """Return what lies after one arrival number, up to another."""
+        """Return the slices in (after, upto]."""
         (begin, skipped), (end, rest) = self._spot(after), self._spot(upto)
         for at in range(begin, min(end + 1, len(self._segments))):
             segment = self._segments[at]

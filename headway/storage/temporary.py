@@ -1,7 +1,7 @@
 """Temporary folders of runs: for this user only, and cleaned up after runs that were killed.
 
 A folder is marked by a lock that its process holds. When the process is gone, however it ended, the lock is free, and
-the next run removes the folder. Folders of others, links, and what has no mark are left alone.
+the next run removes the folder. Other users' folders, links, and folders without a mark are left alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _held: dict[str, int] = {}
 
 
 def make_temporary() -> str:
-    """Make a folder that `remove_temporary` removes, or the next run if this process does not live that long."""
+    """Make a folder that `remove_temporary` removes, or the next run if this process is killed before."""
     folder = tempfile.mkdtemp(prefix=PREFIX)  # for this user only
     handle = os.open(Path(folder, _MARK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,32 +39,32 @@ def remove_temporary(folder: str) -> None:
 def clean_temporary() -> list[str]:
     """Remove the folders of this user's runs that were killed; return them.
 
-    Nothing is followed: a folder counts only if it is one, belongs to this user, and has a mark of this user's that
-    nobody holds. What cannot be removed stays.
+    Links are not followed: only a real folder of this user, with this user's mark that no process holds, is removed.
+    What cannot be removed stays.
     """
     removed: list[str] = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(tempfile.gettempdir()):
             if entry.name.startswith(PREFIX) and entry.path not in _held and _is_dead(entry.path):
-                shutil.rmtree(entry.path, ignore_errors=True)  # does not follow links, nor folders that become some
+                shutil.rmtree(entry.path, ignore_errors=True)  # does not follow links, nor folders that turn into links
                 removed.append(entry.path)
     return removed
 
 
 def _is_dead(folder: str) -> bool:
-    """Return whether a folder is of a run of this user that has ended."""
+    """Return whether a folder belongs to a run of this user that has ended."""
     with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         opened.callback(os.close, at)
         if os.fstat(at).st_uid == os.geteuid():
-            mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)  # none: not made here, or just being made
+            mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)  # raises if missing: not ours, or too new
             opened.callback(os.close, mark)
             return is_abandoned(mark)
     return False
 
 
 def is_abandoned(handle: int) -> bool:
-    """Whether an open file is a regular one of this user's that no process holds; it is held here from now on."""
+    """Whether an open file is a regular one of this user's that no process holds; this process holds it from now on."""
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():

@@ -164,7 +164,7 @@ def test_load_of_declared_boxes(folder: Path, capsys: pytest.CaptureFixture[str]
         "slim 500 500 100 µs 0.05 4 %",
         "results per second: x 160, y 500, z 100",
         "warning: load: needs 1.25 processors; 1 × 0.9 headroom: overloaded by 0.35; 'join' alone needs 0.8; "
-        "2 workers would do; or make boxes cheaper, or let it shed (schedule: shed)",
+        "2 workers would be enough; or make boxes cheaper, or shed load (schedule: shed)",
     ]
 
 
@@ -198,13 +198,13 @@ def test_load_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--workers", 2), "load: needs 1.25 processors; 2 × 0.9 headroom: fits, up to 1.25 times the rates"),
-        (("--rate", "s=100"), "load: needs 0.17 processors; 1 × 0.9 headroom: fits, up to 5.29 times the rates"),
+        (("--workers", 2), "load: needs 1.25 processors; 2 × 0.9 headroom: fits, up to 1.25 times these rates"),
+        (("--rate", "s=100"), "load: needs 0.17 processors; 1 × 0.9 headroom: fits, up to 5.29 times these rates"),
         (("--workers", 2, "--headroom", 0.6), "warning: load: needs 1.25 processors; 2 × 0.6 headroom: short by 0.05;"),
         (("--rate", "s=3000"), "warning: load: needs 3.65 processors; 1 × 0.9 headroom: overloaded by 2.75;"),
         (
             ("--rate", "s=3000"),
-            "'join' alone needs 2.3; more workers do not help 'join', as only Spark can spread a box",
+            "'join' alone needs 2.3; more workers do not help 'join', because only Spark can spread a box",
         ),
         (("--rate", "s=3000"), "note: 'join' cannot keep up: no more than 2.35 processors would be busy"),
         (("--rate", "s=3000", "--workers", 9), "warning: load: needs 3.65 processors; 9 × 0.9 headroom: fits; 'join' "),
@@ -301,8 +301,8 @@ def test_load_by_a_model_says_what_it_assumes(folder: Path, capsys: pytest.Captu
     )
     assert load["outputs"] == pytest.approx({"alarms": 10_000, "pairs": 10_000})  # the rest goes to 'else'
     assert load["notes"] == [
-        "no selectivity known, taken as 1: 'across', 'counts'",
-        "not known how tuples divide over outputs, taken as equal: 'crowded'",
+        "selectivity not known, assumed to be 1: 'across', 'counts'",
+        "division of tuples over outputs not known, assumed to be equal: 'crowded'",
     ]
 
 
@@ -383,7 +383,7 @@ def test_many_boxes_are_not_all_shown(folder: Path, capsys: pytest.CaptureFixtur
     lines = rows(call(capsys, "check", "many.yaml", "--rate", "s=1000").out)
     shown = lines[lines.index("box tuples/s in out cost per tuple processors share") + 2 :]
     assert [line.split()[0] for line in shown[:10]] == [f"b{at}" for at in range(11, 1, -1)]
-    assert shown[10] == "and 2 boxes more: 4 %"  # 3 of 78 us
+    assert shown[10] == "and 2 more boxes: 4 %"  # 3 of 78 us
     assert shown[11].endswith("o9 1,000, and 2 more")
     assert len(loads(capsys, "many.yaml", "--rate", "s=1000")["boxes"]) == 12
 

@@ -44,7 +44,7 @@ def test_policies_side_by_side(calls: Path, capsys: pytest.CaptureFixture[str]) 
     lines = outcome.out.splitlines()
     assert lines[0].split() == [
         *("policy", "utility", "worst", "output", "latency", "mean", "p99"),
-        *("queued", "mean", "most", "results/s", "overhead"),
+        *("queued", "mean", "max", "results/s", "overhead"),
     ]
     assert [line.split()[0] for line in lines[2:4]] == POLICIES.split(",")
     assert lines[5].startswith("take qos/box/20: its results are worth most, ")
@@ -96,7 +96,7 @@ def test_without_a_model_costs_are_measured(
     arguments = ("border.yaml", "--input", "positions=day.csv", "--rate", "positions=1000", "--out", "out")
     outcome = call(capsys, "compare", *arguments, "--policies", "fifo/box/10,round-robin/superbox")
     assert outcome.code == 0
-    assert "note: costs were measured on this machine, just now\n" in outcome.out
+    assert "note: costs were just measured on this machine\n" in outcome.out
     assert "headway: measuring fifo/box/10 for real, 1 s of the input\n" in outcome.err
     monkeypatch.setattr(Predictor, "_real", None)  # nobody measures
     summary = folder / "run.json"
@@ -119,7 +119,7 @@ def test_for_real(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [advice] = [line for line in lines if line.startswith("take ")]
     told = json.loads((calls / "compare" / "compare.json").read_text())
     assert told["holds"] is (told["advice"]["predicted"]["policy"] == told["advice"]["measured"]["policy"])
-    expected = "For real the same policy is best: " if told["holds"] else "The prediction does not hold: it was for "
+    expected = "Measured, the same policy is best: " if told["holds"] else "The prediction does not hold: it was for "
     assert expected in advice
     assert "running threads for real (3 of 3)" in outcome.err
 
@@ -186,7 +186,7 @@ def test_what_a_recorded_run_has_of_its_own(
             ("compared for the engine local only", "headway run FILE --engine spark --policy P --summary"),
         ),
         (("calls.yaml", "--seconds", "0"), ("--seconds: expected a number of seconds above 0",)),
-        (("calls.yaml", "--seconds", "1e-9"), ("no tuple arrives within", "nothing to compare by")),
+        (("calls.yaml", "--seconds", "1e-9"), ("no tuple arrives within", "nothing to compare")),
         (("calls.yaml", "--input", "x=day.csv"), ("--input: unknown source 'x'", "calls")),
         (("calls.yaml", "--rate", "call=5"), ("--rate: unknown source 'call'", "did you mean 'calls'")),
         (("calls.yaml", "--model", "none.yaml"), ("model: none.yaml: cannot be read",)),

@@ -53,7 +53,7 @@ def test_text(wide: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "on Spark: 3 streaming queries, 2 shards" in found
     assert "1 far s good until 1 s, reading s" in found
     assert "3 counts, means s no latency graph, reading s" in found
-    assert "1 far in front needs neither state nor order" in found
+    assert "1 far in the front needs neither state nor order" in found
     assert "3 counts spread over 2 by sid partitions told apart by sid" in found
     assert any(line.startswith("3 means shard 1 of 2 keeps state") for line in found)
     assert "unit 1 is run by Spark's own operations" in found

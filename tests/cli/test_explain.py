@@ -124,7 +124,7 @@ def test_a_recording_that_is_not_whole(
 ) -> None:
     replace(TRACE, left_out=1234).write(tmp_path / "part.json")
     last = shown(capsys, tmp_path / "part.json", *options)[-1]
-    assert last == "the recording is not whole: 1,234 later steps were left out, to save memory"
+    assert last == "the recording is incomplete: 1,234 later steps were left out, to save memory"
 
 
 @pytest.mark.parametrize("options", [(), ("--summary",)])

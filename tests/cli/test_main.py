@@ -44,7 +44,7 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("check",), ("FILE", "headway check --help")),
         (("run", "x.yaml", "--polcy", "y"), ("'--polcy'", "did you mean '--policy'")),
         (("run", "x.yaml", "--sum=y"), ("'--sum'", "--summary")),
-        (("check", "x.yaml", "y.yaml"), ("one argument too many", "'y.yaml'")),
+        (("check", "x.yaml", "y.yaml"), ("unexpected argument", "'y.yaml'")),
         (("check", "x.yaml", "--json", "--mermaid"), ("--mermaid", "--json", "not allowed")),
         (("--verbose", "policies"), ("'--verbose'",)),
         (("policies", "chian"), ("unknown policy 'chian'", "did you mean 'chain'")),

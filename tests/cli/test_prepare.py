@@ -47,7 +47,7 @@ def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert [path.name for path in class_archive(JAVA).parent.iterdir()] == [class_archive(JAVA).name]
     assert "written in" in capsys.readouterr().out
     assert main(["prepare"]) == 0
-    assert "is there already; --again" in capsys.readouterr().out
+    assert "exists already; --again" in capsys.readouterr().out
     assert main(["prepare", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert len(given) == 1

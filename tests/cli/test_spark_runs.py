@@ -76,7 +76,7 @@ def test_ctrl_c_with_a_state_and_on_again(tmp_path: Path) -> None:
     code, out, err = _interrupt_when(tmp_path, argv)
     assert code == 130, err
     assert "Traceback" not in err
-    assert "stopped: 'state' keeps everything up to here" in out
+    assert "stopped: 'state' holds everything up to this point" in out
     outcome = spawn(tmp_path, *argv, "--summary", "s.json", timeout=SLOWLY)
     assert outcome.code == 0, outcome.err
     assert "stopped" not in outcome.out

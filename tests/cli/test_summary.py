@@ -91,7 +91,7 @@ def test_tuples_that_came_too_late() -> None:
 def test_the_rate_of_a_run_that_goes_on(summary: Any) -> None:
     """It was that of both runs' tuples in the time of one."""
     text = summary_text({**summary, "tuples_in": 205_015, "tuples_before": 103_000, "tuples_per_second": 3312.2})
-    assert "205,015 tuples in (103,000 of them before it went on), 5 out, in " in text
+    assert "205,015 tuples in (103,000 of them before it continued), 5 out, in " in text
     assert ": 3,312 tuples/s\n" in text
     assert "before" not in summary_text({**summary, "tuples_before": 0})
 
@@ -176,7 +176,7 @@ def test_previews_of_many_outputs_have_a_bound() -> None:
 def test_a_state_that_can_go_on(summary: Any) -> None:
     state = {"path": "dir", "can_continue": True}
     text = summary_text({**summary, **SPARK, "interrupted": True, "state": state})
-    assert "stopped: 'dir' keeps everything up to here" in text
+    assert "stopped: 'dir' holds everything up to this point" in text
     assert "--state dir" in text
     assert "cut off" not in text
 

@@ -192,7 +192,7 @@ def test_options_that_would_protect_nobody_are_refused(home: Path, capsys: pytes
     for option in ("--allow-path", "--allow-table", "--allow-host"):
         code, said = ran("run", option, "x")
         assert code == 2
-        assert f"{option} says what a stranger's file may name: add --trust stranger" in said
+        assert f"{option} applies to a stranger's file only: add --trust stranger" in said
     assert ran("check", "--allow-host", "x", "--allow-format", "x", "--allow-option", "y")[0] == 0
     assert ran("run", "--trust", "nobody")[0] == 2
 

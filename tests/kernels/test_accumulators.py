@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist, to_arrow
-from headway.engines.process.run import quiet
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator
 from headway.kernels.selects import empty_array
@@ -162,7 +161,6 @@ def test_integer_sums_notice_overflow() -> None:
     assert made.result(arrays).values[2] == 0
 
 
-@quiet()
 def test_nan_is_larger_than_every_number() -> None:
     nan = float("nan")
     for call, expected in (("max(d)", [nan, 2.0]), ("min(d)", [1.0, 2.0])):
@@ -173,7 +171,6 @@ def test_nan_is_larger_than_every_number() -> None:
 
 
 @pytest.mark.parametrize("call", ["sum(d)", "avg(d)", "stddev(d)"])
-@quiet()
 def test_infinities_and_overflow_are_values(call: str) -> None:
     made, slot, _ = make(call)
     arrays = fresh(made, 2)

@@ -1,4 +1,4 @@
-"""The local engine: one process, one scheduler thread, a pool of workers."""
+"""The engine `local`: one process, one scheduler thread, optionally a pool of workers."""
 
 from headway.engines.local.engine import LocalEngine
 

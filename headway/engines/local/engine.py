@@ -1,4 +1,4 @@
-"""The local engine: carries the loop's instructions out in this process, in real time."""
+"""The local engine: carries out the loop's instructions in this process, in real time."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any, NamedTuple
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
+from headway.columns import quiet
 from headway.engines.control import ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.process.capacity import Effort
-from headway.engines.process.run import InRealTime, Parts, fail, quiet
+from headway.engines.process.run import InRealTime, Parts, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
 
 _PART = SECOND // 1000
-"""How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
+"""How long (ns) a part of a train lasts before a preemptive policy may intervene, by the known costs."""
 _FIRST_PART = 64
-"""Tuples in such a part where they are not."""
+"""Tuples in such a part if costs are not known yet."""
 _ONE = Started(1)
 _AT_WORK = 0.05
-"""Seconds for which workers are left alone."""
+"""Seconds that the scheduler thread waits for busy workers before it looks again."""
 
 
 class LocalEngine:
@@ -37,7 +38,7 @@ class LocalEngine:
         """Run until all inputs have ended and everything is delivered.
 
         The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
-        gives up: nothing is delivered to files.
+        aborts: nothing is delivered to files.
         """
         with ending(settings.control) as (stack, stopping), quiet():
             carrier = Threads if settings.schedule.threads else Local
@@ -45,16 +46,16 @@ class LocalEngine:
 
 
 class Local(InRealTime):
-    """Carries steps out in the scheduler's own thread, or by several workers."""
+    """Carries out steps in the scheduler thread, or with several workers."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        # One is the default: kernels are many short array operations, between which threads would wait for each
-        # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
+        # One worker is the default: kernels are many short array operations, between which threads would wait for each
+        # other; W3 ran at 0.8 of the speed with two. More workers help boxes or sinks that block or release the lock.
         self.worker_count = max(1, min(self.settings.workers or 1, len(self.units)))
         self._steps = StepRunner(self.runtime, self.units, self.settings.memory, self.worker_count)
         self._parts = Parts()
-        self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
+        self._workers: Pool | None = None  # with one worker, the scheduler thread carries out steps
         if self.worker_count > 1:
             self._workers = Pool(self._run_job, self.worker_count, self.sources.wake)
             self.stack.callback(self._workers.close)
@@ -64,24 +65,24 @@ class Local(InRealTime):
         self._idled = 0
         self._round = self._sampled = self.begun
         self._bytes_before = 0
-        self._byte_time = 0.0  # bytes in queues times nanoseconds
+        self._byte_time = 0.0  # bytes in queues, integrated over nanoseconds
         policy = self.settings.make_policy()
         only = self._only_step(policy.indifferent)
         self._cursors = self.runtime.cursors if only else list[Cursor]()
         self.steer(self.worker_count, policy, self._effort, Manner(only=only))
 
     def _only_step(self, indifferent: bool) -> Step | None:
-        """Return the step that every plan would consist of, or None.
+        """Return the only step that any plan could contain, or None.
 
-        With one unit, an indifferent policy has nothing to decide. A snapshot would cost more than a decision is worth:
-        long trains leave none of the scheduler's memory in the processor's caches.
+        With one unit, an indifferent policy has nothing to decide, and a snapshot would cost more than a decision is
+        worth: long trains evict the scheduler's memory from the processor's caches.
         """
         alone = len(self.units) == 1 and self._workers is None
         watched = self.settings.may_shed or self.runtime.several or self.traversal or self.recorder
         return Step(0, self.train) if alone and indifferent and not watched else None
 
     def go(self) -> RunResult:
-        """Run to the end."""
+        """Run until the end."""
         try:
             self.stopping.begin()
             drive(self.loop, self)
@@ -100,7 +101,7 @@ class Local(InRealTime):
 
     @property
     def full(self) -> bool:
-        """Whether queues held as much as they may when this round began."""
+        """Whether queues exceeded the memory limit when this round began."""
         return self._bytes_before > self.settings.memory
 
     @property
@@ -110,16 +111,16 @@ class Local(InRealTime):
 
     @property
     def busy(self) -> bool:
-        """Whether workers carry steps out."""
+        """Whether workers are carrying out steps."""
         return self._under_way > 0
 
     @property
     def ready(self) -> bool:
-        """Whether anything could be done."""
+        """Whether the only step has something to do."""
         return not all(cursor.idle for cursor in self._cursors)
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
-        """Return what is true now."""
+        """Return the current snapshot."""
         workers, readings = self._workers, self.readings
         readings.refresh(seen)
         now = self.clock.now()
@@ -139,15 +140,15 @@ class Local(InRealTime):
         )
 
     def _effort(self) -> Effort:
-        """Return what was done: alone, all time is spent but that of waiting; workers measure theirs.
+        """Return the work done: with one worker, all time except waiting; several workers measure their own.
 
-        To look around and find nothing to do is waiting, too: a policy that lets trains grow is asked all the time.
+        A round that finds nothing to do counts as waiting: a policy that lets trains grow is asked continually.
         """
         if self._workers is None:
             return Effort(self.clock.now() - self.started - self.waited - self._idled)
         return Effort(sum(self._worked))
 
-    # What the loop has done
+    # Instructions of the loop
 
     def begin(self, ended: int = 0) -> Round:
         """Begin a round."""
@@ -168,10 +169,10 @@ class Local(InRealTime):
         self.reading += stopwatch() - begun
 
     def start(self, start: Start) -> Started:
-        """Carry the steps of a plan out, or hand them to workers.
+        """Carry out the steps of a plan, or hand them to workers.
 
-        A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
-        that shares boxes with others would starve.
+        A step whose boxes are in use waits for them while later ones go ahead. It is never dropped, or a unit that
+        shares boxes with others would starve.
         """
         if start.snapshot is None:
             self._moved = True
@@ -185,7 +186,7 @@ class Local(InRealTime):
         if workers is None:
             for job in jobs:
                 try:
-                    if self._run_step(job, 0):  # something has arrived: the rest of the plan is out of date
+                    if self._run_step(job, 0):  # tuples have arrived: the rest of the plan is out of date
                         return Started(len(jobs), overtaken=job.unit)
                 except Exception as error:
                     fail(self.units[job.unit].name, error)
@@ -200,19 +201,19 @@ class Local(InRealTime):
                 else:
                     waiting.append(job)
             pending = waiting
-            if pending:  # not for long: a step that relieves full queues releases boxes without a word
+            if pending:  # polls, because a step that relieves full queues releases boxes without notice
                 self._collect(0.05)
         return Started(len(jobs))
 
     def wait(self, wait: Wait) -> Round:
-        """Wait until something happens; not at all if something has happened in this round."""
+        """Wait until something happens; return at once if something has happened in this round."""
         if self.settings.on_status is not None:
             self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
         if self._moved and self._workers is None:
             return self.begin()
         ended, now = self._collect(None), self.clock.now()
         if not self._moved and not ended:
-            self._idled += stopwatch() - self._round  # nothing was to be done but to look
+            self._idled += stopwatch() - self._round  # the round only looked, so it counts as idle
             if self._under_way:
                 moments = [wait.until, self.sources.next_due() if self.loop.preemptive else None]
                 pauses = [max(0.0, (one - now) / SECOND) for one in moments if one is not None]
@@ -225,7 +226,7 @@ class Local(InRealTime):
 
     def _jobs(self, start: Start, snapshot: Snapshot) -> Sequence[Job]:
         steps = start.steps
-        if self.loop.preemptive and self._workers is not None:  # what should run and does needs no start
+        if self.loop.preemptive and self._workers is not None:  # a unit that should run and already does needs no start
             steps = tuple([step for step in steps if not snapshot.busy[step.unit]])[: self._workers.free]
         cut = self.loop.preemptive or self.settings.may_shed
         return [
@@ -241,20 +242,20 @@ class Local(InRealTime):
         ]
 
     def _part(self, step: Step, snapshot: Snapshot) -> int:
-        """Return how many tuples of a step are processed before somebody else may come first."""
+        """Return how many tuples of a step are processed before the loop may intervene."""
         if not self.loop.preemptive:
             return self._parts.length(step.unit)
         cost = float(snapshot.costs.cost[step.unit])
         return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
 
     def _run_job(self, job: Job, worker: int) -> None:
-        """Carry a step out in a worker's thread."""
+        """Carry out a step in a worker thread."""
         begun = self.clock.now()
         self._run_step(job, worker)
         self._worked[worker] += self.clock.now() - begun
 
     def _run_step(self, job: Job, worker: int) -> bool:
-        """Carry a step out; return whether it was ended early."""
+        """Carry out a step; return whether it was ended early."""
         if self.recorder is None and job.part is None:
             self._steps.run(job.unit, job.tuples, job.order)
             return False
@@ -271,7 +272,7 @@ class Local(InRealTime):
         return stopped
 
     def _part_ended(self) -> Callable[[], bool]:
-        """Return what to ask between two parts of a train in the scheduler's own thread: it lets tuples arrive."""
+        """Return the check between two parts of a train in the scheduler thread, which also lets tuples arrive."""
         issued = self.sources.issued
 
         def ask() -> bool:
@@ -283,7 +284,7 @@ class Local(InRealTime):
         return ask
 
     def _overtaking(self, until: int | None) -> Callable[[], bool]:
-        """Return the same for workers, who only see that tuples have arrived or time has passed."""
+        """Return the check for workers, which only see whether tuples have arrived or the time is up."""
         issued = self.sources.issued
 
         def ask() -> bool:
@@ -293,7 +294,7 @@ class Local(InRealTime):
         return ask
 
     def _collect(self, timeout: float | None) -> int:
-        """Take back the steps that workers have ended; wait up to `timeout` seconds for the first."""
+        """Collect the steps that workers have ended; wait up to `timeout` seconds for the first."""
         done = [] if self._workers is None else self._workers.done(timeout)
         for job, error in done:
             self.runtime.release(self.readings.members.boxes[job.unit])
@@ -304,22 +305,22 @@ class Local(InRealTime):
 
 
 class Job(NamedTuple):
-    """A step to be carried out."""
+    """A step to be carried out by a worker or the scheduler thread."""
 
     unit: int
     tuples: int
     order: tuple[int, ...] | None
-    """The boxes to be called, where it is not the unit's own order."""
+    """The boxes to call, if not in the unit's own order."""
     part: int | None
-    """After so many tuples it may be ended early; None: it may not."""
+    """The number of tuples after which it may be ended early; None: never."""
     plan: int
-    """The number of the plan that it belongs to."""
+    """The number of its plan."""
     until: int | None = None
-    """A moment after which it may be ended early."""
+    """The moment after which it may be ended early."""
 
 
 class Pool:
-    """Workers: threads that carry out steps. With one worker the scheduler's own thread does it."""
+    """A pool of threads that carry out steps. Not used with one worker."""
 
     def __init__(self, run: Callable[[Job, int], None], count: int, wake: threading.Event) -> None:
         """Start the threads; `wake` is set when a step ends."""
@@ -347,12 +348,12 @@ class Pool:
                 self._wake.set()
 
     def start(self, job: Job) -> None:
-        """Hand the step to a thread."""
+        """Hand a step to a thread."""
         self.free -= 1
         self._steps.put(job)
 
     def done(self, timeout: float | None) -> list[tuple[Job, BaseException | None]]:
-        """Return the steps that have ended, with the error that ended each, if any."""
+        """Return the steps that have ended, each with its error if it failed."""
         ended: list[tuple[Job, BaseException | None]] = []
         with contextlib.suppress(queue.Empty):
             if timeout is not None:
@@ -362,7 +363,7 @@ class Pool:
         return ended
 
     def close(self) -> None:
-        """Let the threads finish what they do and end; a second time does nothing."""
+        """Let the threads finish their current steps and end. Idempotent."""
         threads, self._threads = self._threads, []
         for _ in threads:
             self._steps.put(None)

@@ -1,4 +1,4 @@
-"""Carrying out steps: the boxes of a unit in their order, trains handed on without queues where that is possible."""
+"""Execution of steps: a unit's boxes in order; trains bypass queues where possible."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from headway.trains import Train
 Log = list[CallRecord]
 _NOBODY: frozenset[int] = frozenset()
 _PIECE = 1 << 16
-"""Tuples that a unit behind takes at a time when the queues are full."""
+"""Tuples that a downstream unit takes at a time while queues are full."""
 _BETWEEN_LOOKS = 0.002
-"""Seconds that a worker that waits for others looks away."""
+"""Seconds between the checks of a worker that waits for others."""
 _LOOKS, _IDLE_LOOKS = 50, 40
-"""How often in a row it may see nothing happen: while others are at work, and while the scheduler may start one."""
+"""Checks in a row without progress before it stops waiting: while others work, and while all running steps wait."""
 _DEEPEST = 64
-"""Steps within steps of one worker, which take from Python's stack."""
+"""Limit on nested steps of one worker, as they use Python's stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Call:
     boxes: tuple[int, ...]
     fused: Kernel | None
     slim: Kernel | None = None
-    """The same with only the columns that the next box of the step reads, for when it gets them directly."""
+    """The same kernel, producing only the columns that the step's next box reads; used if it gets them directly."""
     next: Cursor | None = None
-    """That box's cursor."""
+    """The cursor of that next box."""
     within: tuple[Cursor, ...] = ()
-    """The cursors between its boxes: while something waits there, they cannot run as one."""
+    """The cursors between its boxes: while one has tuples waiting, the boxes cannot run as one."""
 
 
 class CurrentStep(NamedTuple):
@@ -50,19 +50,19 @@ class CurrentStep(NamedTuple):
 
     unit: int
     within: frozenset[int]
-    """The boxes that are handed results directly."""
+    """The boxes to which results are handed directly."""
     log: Log | None
-    """Gets every call."""
+    """Receives every call."""
     handed: dict[int, tuple[Train, ...]]
-    """By box: what it was handed and has not taken yet."""
+    """By box: trains handed to it that it has not taken yet."""
 
 
 class GivenUpError(Exception):
-    """The run has failed, or somebody has given it up: a step in another thread goes no further."""
+    """The run has failed or was aborted: a step in another thread must not continue."""
 
 
 class StepRunner:
-    """Knows for each unit which calls a step of it makes.
+    """Holds the calls that a step of each unit makes, and runs steps.
 
     `run` may be called from several threads at once, for units that have no box in common.
     """
@@ -70,19 +70,19 @@ class StepRunner:
     def __init__(self, runtime: Runtime, units: Sequence[Unit], memory: int = ALL, workers: int = 1) -> None:
         """Prepare the calls of every unit.
 
-        `memory` is what the queues may hold, in bytes; as many `workers` run steps at the same time.
+        `memory` is the limit of the queues, in bytes; up to `workers` steps run at the same time.
         """
         self._runtime = runtime
         self._memory = memory
         self._workers = workers
-        self._waiting = self._running = 0  # steps that wait for others, of those that run
-        self._hopeless = False  # nobody came the last time
+        self._waiting = self._running = 0  # of the running steps, those that wait for others; and all running steps
+        self._hopeless = False  # the last wait for other workers was in vain
         self._change = threading.Condition()
         self._depth = threading.local()
         self._given_up = False
         self.peak = 0
-        """The most bytes in queues while pieces were passed on."""
-        # Those behind a box come after it here.
+        """Peak of queued bytes while pieces were passed on."""
+        # In this order, units come after those upstream of them.
         self._downwards = sorted(range(len(units)), key=lambda at: min(units[at].boxes))
         self._calls = [self._prepare(unit) for unit in units]
         self._own = [frozenset(unit.boxes) for unit in units]
@@ -106,7 +106,7 @@ class StepRunner:
         return tuple(calls)
 
     def give_up(self) -> None:
-        """Let steps in other threads end with a GivenUpError before their next call."""
+        """Make steps in other threads end with a GivenUpError before their next call."""
         self._given_up = True
 
     def run(self, unit: int, limit: int, order: Sequence[int] | None = None, log: Log | None = None) -> int:
@@ -124,8 +124,8 @@ class StepRunner:
     def _run(self, unit: int, limit: int, order: Sequence[int] | None, log: Log | None) -> int:
         """Run a step on at most `limit` tuples of each queue; return how many it took from queues.
 
-        With an `order`, its boxes are called in it, some perhaps several times, and everything passes through the
-        queues: what a box is handed must not be overtaken by what it is handed next. `log` gets every call.
+        With an `order`, boxes are called in that order, some perhaps several times, and all trains pass through the
+        queues, so that a box's input cannot be overtaken by later input. `log` receives every call.
         """
         runtime, own, taken = self._runtime, self._own[unit], 0
         calls = self._calls[unit] if order is None else [self._single[at] for at in order]
@@ -148,7 +148,7 @@ class StepRunner:
         return taken
 
     def _run_call(self, step: CurrentStep, call: Call, trains: Sequence[Train]) -> Iterator[Result] | None:
-        """Make a call and pass its results on; returns the pieces that are still to come."""
+        """Make a call and pass its results on; return an iterator over its remaining pieces, if any."""
         if step.log is None:
             return self._process(step, call, trains).rest
         begun = self._runtime.clock.now()
@@ -161,13 +161,13 @@ class StepRunner:
         log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), tuples_in, tuples_out))
 
     def _work_off(self, step: CurrentStep, call: Call, rest: Iterator[Result], behind: Sequence[Call]) -> None:
-        """Pass on the further pieces of a call, each after those behind have worked off the one before.
+        """Pass on the remaining pieces of a call, each after the boxes behind have processed the previous one.
 
-        Within the step they do at once, and the other units when the queues hold as much as they may.
+        Boxes of the step do so immediately, other units once queues reach the memory limit.
         """
         box, busy, own = self._runtime.boxes[call.boxes[-1]], self._runtime.busy, self._boxes[step.unit]
         before = busy[own]
-        busy[own] = True  # it has taken all, but not yet given all: nobody may think that it is done
+        busy[own] = True  # it has taken everything but not delivered it yet, so it must not appear done
         for result in rest:
             for at, one in enumerate(behind):
                 trains = step.handed.pop(one.boxes[0], None)
@@ -185,10 +185,10 @@ class StepRunner:
         box.note_deadline()
 
     def _relieve(self, log: Log | None) -> None:
-        """Have what waits taken by the units behind, if the queues are full: the rest of a call would only add to it.
+        """If queues are full, have downstream units take what waits: the rest of a call would only add to it.
 
-        Where several workers run steps, the others do that while this one waits for them. Where they all wait, or
-        nobody comes, it does it itself; `log` gets these calls, too.
+        With several workers, the others do that while this one waits for them. If all of them wait, or none makes
+        progress, this worker does it itself; `log` receives these calls, too.
         """
         board, depth = self._runtime.board, getattr(self._depth, "now", 0)
         self._depth.now = depth + 1
@@ -200,13 +200,13 @@ class StepRunner:
             self._depth.now = depth
 
     def _take_what_waits(self, log: Log | None) -> int:
-        """Run steps of the units that nobody runs until the queues are half empty; return how many tuples they took."""
+        """Run steps of free units until the queues are half empty; return how many tuples they took."""
         board, runtime, enough, taken = self._runtime.board, self._runtime, self._memory // 2, 0
         for other in self._downwards:
             if board.bytes <= enough:
                 break
             if not runtime.reserve(self._boxes[other]):
-                continue  # a worker has it, perhaps this one
+                continue  # in use by a worker, perhaps this one
             try:
                 while board.bytes > enough and (some := self._run(other, _PIECE, None, log)):
                     taken += some
@@ -215,12 +215,12 @@ class StepRunner:
         return taken
 
     def _others_work(self) -> bool:
-        """Whether a step runs that waits for nobody: this one cannot take what that one has reserved."""
+        """Whether another step is running rather than waiting: it may hold units that this worker cannot run."""
         with self._change:
             return self._running > self._waiting + 1
 
     def _others_relieve(self) -> bool:
-        """Wait while the queues are full and another worker may empty them; return whether they are full no longer."""
+        """Wait while queues are full and another worker may empty them; return whether they are no longer full."""
         board, looks = self._runtime.board, 0
         with self._change:
             self._waiting += 1
@@ -250,9 +250,9 @@ class StepRunner:
         log: Log | None = None,
         parts: Parts | None = None,
     ) -> tuple[int, bool]:
-        """Run a step part by part, and stop between two parts when told to; return the tuples taken, and if it was.
+        """Run a step in parts until `stop` returns True after one; return the tuples taken, and whether it stopped.
 
-        `parts` are told how long each part has lasted, and say how long the next one is.
+        `parts` records how long each part lasted, and determines the length of the next one.
         """
         total = given = 0
         while given < limit:
@@ -297,7 +297,7 @@ class StepRunner:
         return result
 
     def _pass_on(self, step: CurrentStep, arcs: Sequence[Arc | None], outputs: Sequence[Train]) -> None:
-        """Hand outputs to the next box of the step where it alone consumes them, otherwise through the queue."""
+        """Hand outputs directly to the step's next box if it is the only consumer, otherwise through the queue."""
         if self._given_up:
             raise GivenUpError
         runtime = self._runtime

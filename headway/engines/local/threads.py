@@ -1,9 +1,9 @@
-"""The baseline without a scheduler: every box has a thread of its own, and the operating system decides.
+"""The baseline without a scheduler: every box has its own thread, and the operating system decides.
 
-A thread blocks until its box has something to take, takes at most a train, runs the kernel, queues the result and
-wakes those who may now have something to do. Nobody looks at costs, latencies or queues. This is the thread-based
-model that "Operator Scheduling in a Data Stream Manager" (section 3) measures its state-based model against: simple,
-but every train costs a switch between threads, and nobody can say who comes first.
+A thread blocks until its box has something to take, takes at most one train, runs the kernel, queues the result, and
+wakes the boxes that may now have something to do. Costs, latencies and queues play no part. This is the thread-based
+model that "Operator Scheduling in a Data Stream Manager" (section 3) compares its state-based model with: simple, but
+every train costs a switch between threads, and there is no control over the order.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 
 from headway.catalog import members
 from headway.clock import SECOND, WallClock, stopwatch
+from headway.columns import quiet
 from headway.engines.loop import Round, Start, Started, Wait, drive
 from headway.engines.process.capacity import Effort
-from headway.engines.process.run import InRealTime, fail, quiet
+from headway.engines.process.run import InRealTime, fail
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.runs import RunResult
 from headway.errors import RunError
@@ -26,14 +27,14 @@ from headway.kernels.kernel import Result
 from headway.scheduling.snapshot import Snapshot
 
 _LOOK = 0.002
-"""Seconds after which the driver looks again whether sources may go on, while boxes are at work."""
+"""Seconds between the driver's checks whether sources may be read, while boxes are running."""
 _WORK = 0.05
-"""Seconds for which it leaves boxes at work alone where no source waits."""
+"""The same if no source is waiting to be read."""
 _NOBODY: frozenset[int] = frozenset()
 
 
 class Threads(InRealTime):
-    """Lets every box run in a thread of its own, and nobody decide."""
+    """Runs every box in its own thread; there is no policy."""
 
     free = 0
     ready = False
@@ -45,7 +46,7 @@ class Threads(InRealTime):
         self.steer(1, None, lambda: Effort(0))
 
     def go(self) -> RunResult:
-        """Run to the end."""
+        """Run until the end."""
         self.stopping.begin()
         try:
             self._threads.start()
@@ -57,11 +58,11 @@ class Threads(InRealTime):
 
     @property
     def busy(self) -> bool:
-        """Whether a thread has something to do."""
+        """Whether any thread has something to do."""
         return not self._threads.idle()
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
-        """Nobody decides."""
+        """Not used: there is no policy."""
         raise NotImplementedError
 
     def begin(self) -> Round:
@@ -84,7 +85,7 @@ class Threads(InRealTime):
         begun = stopwatch()
         if self.sources.pull(self.hungry):
             self._arrived = True
-            self.peak = max(self.peak, self.runtime.board.bytes)  # before anybody takes it
+            self.peak = max(self.peak, self.runtime.board.bytes)  # before boxes take it
             self._threads.notify()
         self.reading += stopwatch() - begun
 
@@ -94,14 +95,14 @@ class Threads(InRealTime):
         self._threads.notify()
 
     def start(self, start: Start) -> Started:
-        """Nobody plans."""
+        """Not used: there are no plans."""
         raise NotImplementedError
 
     def wait(self, wait: Wait) -> Round:
         """Wait until something happens."""
         self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
         sources = self.sources
-        if not self._threads.idle():  # at the latest until a tuple is due; not for long where sources are held back
+        if not self._threads.idle():  # at most until a tuple is due; only briefly where sources are held back
             pause = _LOOK if sources.more_in_turn or self.full else _WORK
             due = sources.next_due() if isinstance(self.clock, WallClock) and not sources.ended else None
             sources.wake.wait(pause if due is None else min(pause, max(0.0, (due - self.clock.now()) / SECOND)))
@@ -114,33 +115,33 @@ class Threads(InRealTime):
 class BoxThreads:
     """A thread for each box of a network.
 
-    Wake-ups are not lost: a box is called after what it may take is queued, and a thread that was called since it
-    last looked looks again before it sleeps. A box with several inputs may also become ready when nothing is pushed
-    to it, because a box above it has let nothing through and is done; so the end of each box call calls all such boxes
-    below it that have something waiting. Everybody who calls is awake, or is the driver: if nobody is awake, nobody
-    can take anything until the driver brings something.
+    No wake-up is lost: a box is called after its input is queued, and a thread that was called since it last looked
+    looks again before it sleeps. A box with several inputs may also become ready without new input, when a box upstream
+    finishes without results; so at the end of each box call, all such boxes downstream that have tuples waiting are
+    called. Calls come only from threads that are awake, or from the driver: if no thread is awake, no box can take
+    anything until the driver brings something.
     """
 
     def __init__(self, runtime: Runtime, limit: int, wake: threading.Event) -> None:
         """Prepare threads that take at most `limit` tuples at a time.
 
-        `wake` is set when all of them have fallen asleep, or when one has failed.
+        `wake` is set when all of them are asleep, or when one has failed.
         """
         self._runtime = runtime
         self._limit = limit
         self._wake = wake
         count = len(runtime.boxes)
         self._below = _below(runtime)
-        self._lock = threading.Lock()  # guards all that follows
+        self._lock = threading.Lock()  # guards everything below
         self._conditions = [threading.Condition(self._lock) for _ in range(count)]
         self._called = [False] * count
         self._asleep = [False] * count
         self._awake = count
         self._closing = False
         self.failed: tuple[int, BaseException] | None = None
-        """The box that failed first, and its error; all threads then end by themselves."""
+        """The first box that failed, and its error; all threads then end."""
         self._threads: list[threading.Thread] = []
-        # By box, each written by its own thread only, so that no nanosecond is lost between two of them.
+        # By box, each written by its own thread only, so that no update is lost.
         self._storage = [0] * count
         self._delivering = [0] * count
 
@@ -158,21 +159,21 @@ class BoxThreads:
             self._threads.append(thread)
 
     def notify(self) -> None:
-        """Call all boxes that have something waiting; to be called after tuples or marks have arrived."""
+        """Call all boxes that have input waiting. Must be called after tuples or marks have arrived."""
         board = self._runtime.board
         filled = np.flatnonzero(board.arrived - board.taken + board.marks)
         self._call(set(self._runtime.cursor_box[filled].tolist()))
 
     def idle(self) -> bool:
-        """Return whether all threads wait and no box can take anything.
+        """Return whether all threads are asleep and no box can take anything.
 
-        It stays so until the driver calls `notify`.
+        This remains so until the driver calls `notify`.
         """
         with self._lock:
             return self._awake == 0
 
     def close(self) -> None:
-        """Let the threads finish the call that they are in and end; then add what queues and sinks have cost."""
+        """Let the threads finish their current calls and end; then account for the time in queues and sinks."""
         self._stop()
         for thread in self._threads:
             thread.join(timeout=30)
@@ -194,11 +195,11 @@ class BoxThreads:
                 self._called[at] = True
                 if self._asleep[at]:
                     self._asleep[at] = False
-                    self._awake += 1  # by the caller, so that nobody finds all asleep while a call is on its way
+                    self._awake += 1  # counted here, so that not all threads appear asleep while a call is on its way
                     self._conditions[at].notify()
 
     def _sleep(self, at: int) -> bool:
-        """Wait until the box is called, if it was not since it last looked; return whether to go on."""
+        """Sleep unless the box was called since it last looked; return False if the threads are closing."""
         with self._lock:
             if not self._called[at] and not self._closing:
                 self._asleep[at] = True
@@ -207,7 +208,7 @@ class BoxThreads:
                     self._wake.set()
                 while not self._called[at] and not self._closing:
                     self._conditions[at].wait()
-            self._called[at] = False  # before the box looks, so that what comes while it looks counts
+            self._called[at] = False  # before the box looks, so that what arrives meanwhile counts
             return not self._closing
 
     def _work(self, box: RunningBox) -> None:
@@ -224,20 +225,20 @@ class BoxThreads:
             self._wake.set()
 
     def _run(self, box: RunningBox) -> bool:
-        """Process a train of a box; return whether there was one."""
+        """Process a train of a box; return False if there is none."""
         runtime, at = self._runtime, box.index
         begun = stopwatch()
         upto = runtime.takeable(box, _NOBODY)
         if upto is None:
             return False
-        # Only when there is something to take: whoever sees a busy box below which it waits is called afterwards.
+        # Set only if there is something to take: a box that waits because this one is busy is called later.
         runtime.busy[at] = True
         trains = runtime.take(box, self._limit, upto)
         self._storage[at] += stopwatch() - begun
         result = runtime.run(box, trains)
         self._pass_on(box, result)
         for piece in result.rest or ():
-            self._call(self._below[at])  # they work the pieces before it off meanwhile
+            self._call(self._below[at])  # they process the previous pieces meanwhile
             self._pass_on(box, piece)
         if result.rest is not None:
             box.note_deadline()
@@ -263,10 +264,10 @@ class BoxThreads:
 
 
 def _below(runtime: Runtime) -> list[tuple[int, ...]]:
-    """Return by box who may have something to take after it has run.
+    """Return by box which boxes may have something to take after it has run.
 
-    Those are its consumers, and all boxes with several inputs below it: they wait for progress, which passes through
-    boxes that have nothing to do.
+    These are its consumers, and all boxes with several inputs downstream: they wait for progress, which passes through
+    idle boxes.
     """
     own = [0] * len(runtime.boxes)
     for box in runtime.several:

@@ -1,1 +1,1 @@
-"""What the engines that run in this process share: runs, their boxes and queues, readings, and drop boxes."""
+"""What the engines that run in this process share: runs, boxes and queues at run time, readings, and drop boxes."""

@@ -1,4 +1,4 @@
-"""How much work can be done per second, as what was done tells it."""
+"""The capacity of an engine, measured from the work done and the time it took."""
 
 from __future__ import annotations
 
@@ -9,55 +9,55 @@ from headway.clock import SECOND
 from headway.fading import Faded
 
 _FADE = 0.5
-"""How much of what was done before a look counts at the next."""
+"""The weight that earlier work keeps at each look."""
 _NEEDED = 0.2
-"""The least part of its time that an engine is taken to need, whatever short trains are said to cost."""
+"""Least share of busy time that still counts after the extra cost of short trains is subtracted."""
 _SHOWN = 2
-"""Looks in a row after which it shows what can be done, where costs are measured."""
+"""Consecutive looks under pressure before a measured capacity is trusted."""
 _PRESSED = 0.1
-"""Seconds of work that wait at least where an engine has as much to do as it can."""
+"""Least backlog (seconds of work) at which an engine counts as fully occupied."""
 
 
 class Effort(NamedTuple):
-    """What processors have done since the start, in nanoseconds."""
+    """Work done by all processors since the start."""
 
     busy: int
-    """The time of all of them together that was not spent waiting."""
+    """Nanoseconds, summed over processors, that were not spent waiting."""
     under_way: int = 0
-    """How much of it belongs to calls under way, of which nobody knows yet what they have done."""
+    """Nanoseconds of `busy` in calls under way, whose results are not counted yet."""
 
 
 class Done(NamedTuple):
-    """What boxes have done since the look before."""
+    """The work that boxes have done since the previous look."""
 
     work: float
-    """Seconds of work, at the costs of now."""
+    """Seconds of work, at current costs."""
     warming: int
-    """Nanoseconds of boxes that were called for the first times: they tell nothing of what can be done."""
+    """Nanoseconds in the first calls of boxes, which say nothing about capacity."""
     avoidable: float
-    """Seconds that calls of short trains took more than those of long ones would have."""
+    """Seconds that short trains took beyond what long ones would have."""
 
 
 class Capacity:
-    """Sets work against the time that it took.
+    """Measures the capacity of an engine.
 
-    What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
-    without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple. So
-    what it was busy with counts as it would under load.
+    It is measurable only under a backlog; until then, full capacity is assumed. An engine without a backlog keeps up,
+    however busy it is: it has the time for short trains, which cost more per tuple. So its busy time is converted to
+    what the same work would take under load.
     """
 
     def __init__(self, effort: Callable[[], Effort], now: int, exact: bool) -> None:
-        """Begin; `exact` says that costs are known, and not measured."""
+        """Start; `exact` says whether costs are known rather than measured."""
         self._effort, self._moment, self._exact = effort, now, exact
         self._busy, self._under_way = effort().busy, 0
         self._backlog = 0.0
-        self._pressed = 0  # looks in a row with work waiting all the time
+        self._pressed = 0  # consecutive looks with work waiting all the time
         self._done = Faded(2)  # work and busy time, faded
 
     def look(self, now: int, workers: int, usable: float, backlog: float, made: Done) -> tuple[float, float, bool]:
-        """Return the seconds of work that can be done per second, the share of the time needed, and if it shows.
+        """Return capacity (seconds of work per second), the share of time needed, and whether capacity can be trusted.
 
-        `usable` is how many of the workers have something to do, and `backlog` the seconds of work that wait.
+        `usable` is how many of the workers can be used at once, and `backlog` the seconds of work that wait.
         """
         effort = self._effort()
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
@@ -68,16 +68,16 @@ class Capacity:
         self._pressed = self._pressed + 1 if pressed else 0
         self._backlog = backlog
         if pressed and ended > 0:
-            # What short trains cost more is no want of time: under load they are long.
+            # The extra cost of short trains is no lack of time: under load, trains are long.
             spent_on = ended / SECOND
             if made.avoidable > 0:
                 spent_on = max(spent_on - made.avoidable, made.work, _NEEDED * spent_on)
             self._done.add((made.work, spent_on), _FADE)
-        # What is not work in boxes is the engine's own.
+        # Busy time that is not work in boxes is the engine's own overhead.
         done, took = self._done.sums.tolist()
         part = min(1.0, done / took) if done > 0 else 1.0
         needed = share if pressed else min(share, made.work / part * SECOND / spent)
-        # Workers that can be of no use are idle however much there is to do.
-        # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
+        # Workers that cannot be used are idle however much work there is. With measured costs, a single look may hit a
+        # moment of short trains or of a slow box, so two are needed.
         shows = self._exact or self._pressed >= _SHOWN
         return usable * part, min(1.0, needed * workers / usable), shows

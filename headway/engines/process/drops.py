@@ -1,4 +1,4 @@
-"""Load shedding in this process: what flows past the ways into boxes, and the drop boxes that stand there."""
+"""Load shedding in this process: the flow at each site, and the drop boxes at the inputs of boxes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from headway.storage.queues import Cursor
 from headway.trains import Train, join_trains
 
 _FADE = 0.8
-"""How much of what boxes cost before is left when it is read again: an overload may change it."""
+"""The weight that earlier box costs keep at each reading: an overload may change costs."""
 _LONG, _LONGER = 64, 4096
-"""Tuples in a long train, if trains may be so long, and where they may be longer still."""
+"""Tuples in a long train, and the longer length used if the schedule allows it."""
 _SAMPLE = 4096
-"""Tuples that tell what comes to an entry."""
+"""Tuples in an entry's sample."""
 
 
 class RuntimeDrops:
-    """The ways into the boxes of a runtime. Used by the scheduler thread."""
+    """The places for drop boxes in a runtime. Used by the scheduler thread."""
 
     def __init__(self, reading: RuntimeReading, train: int, effort: Callable[[], Effort]) -> None:
-        """Find out where drop boxes can stand; `train` is the longest that the schedule allows."""
+        """Find the sites of drop boxes; `train` is the longest train that the schedule allows."""
         self._reading = reading
         self._runtime = runtime = reading.runtime
         self._units = [np.array(unit.boxes, np.intp) for unit in reading.units]
@@ -43,7 +43,7 @@ class RuntimeDrops:
         self.sites = find_sites(self._topology, inputs)
         self.nested = nested(self.sites, inputs)
         self._drops: dict[Entry, DropBox] = {}
-        self._kept_at: Floats = np.ones(len(self._topology.boxes))  # what drop boxes before a box let through
+        self._kept_at: Floats = np.ones(len(self._topology.boxes))  # by box: the share let through to it
         self._samples: dict[Entry, Train] = {}
         self._kept = self._estimates()
         count = len(self._topology.boxes)
@@ -54,7 +54,7 @@ class RuntimeDrops:
         self._called: Int64s = np.zeros(count, np.int64)
 
     def _estimates(self) -> dict[int, KeptShares]:
-        """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
+        """Connect estimating boxes to the shares kept before them; return those shares by site before such a box."""
         kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if self._runtime.program.boxes[box.index].spec.approximate:
@@ -64,7 +64,7 @@ class RuntimeDrops:
         return kept
 
     def look(self, now: int, rates: Floats, keep: Floats) -> Load:
-        """Return what tuples that arrive at these rates cause, by what boxes have cost lately."""
+        """Return the load caused by these arrival rates, at the recent costs of boxes."""
         readings, model = self._runtime.statistics.readings(now), self._reading.model
         costs, done = self._costs(readings)
         selectivity = readings.selectivity
@@ -109,7 +109,7 @@ class RuntimeDrops:
         )
 
     def _usable(self, box_loads: Floats) -> float:
-        """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
+        """Return how many workers can be used: a unit occupies only one at a time, however much work it has."""
         workers = float(self._reading.workers)
         if workers == 1:
             return 1.0
@@ -117,17 +117,17 @@ class RuntimeDrops:
         return min(workers, max(1.0, float(box_loads.sum()) / most)) if most > 0 else workers
 
     def _share_of(self, entry: Entry) -> float:
-        """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""
+        """Return the share of its producer's tuples that reaches an entry; a box may read a producer twice."""
         ways = self._inputs_of[entry.consumer].count(entry.producer)
         return self._reading.model.share(entry.producer, entry.consumer) / ways
 
     def _costs(self, readings: BoxReadings) -> tuple[Floats, Done]:
-        """Return what a tuple costs lately where there is much to do, and what was done since the look before.
+        """Return the recent cost per tuple under load, and the work done since the previous look.
 
-        Where nothing was measured, costs are those that are declared.
+        Where nothing was measured, it is the declared cost.
 
-        What a call costs beside its tuples counts as in a long train: under load trains are long, and an overload must
-        not be seen where the engine has the time for short ones.
+        The overhead per call is spread over a long train: under load trains are long, and an engine that merely has
+        time for short trains must not appear overloaded.
         """
         early = readings.early
         settled = readings.busy - early[1], readings.tuples_in - early[0]
@@ -141,7 +141,7 @@ class RuntimeDrops:
         spent, taken = self._spent.add((busy / 1e9, tuples.astype(np.float64)), _FADE)
         known = taken > 0.5
         amortised = readings.cost + readings.overhead / self._train
-        # The first calls are of few tuples, and slow: what they took, spread over these, is no cost of a tuple.
+        # First calls are slow and take few tuples, so their time per tuple says nothing about the cost of a tuple.
         unknown = np.where((early[1] > 0) & (not readings.exact), 0.0, readings.cost)
         costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), unknown)
         done = Done(float((tuples * costs).sum()), warming - self._warmed, avoidable)
@@ -181,15 +181,15 @@ class RuntimeDrops:
         return drop.sieve.keep if isinstance(drop, DropBox) else 1.0
 
     def seen(self, entry: Entry) -> int:
-        """Return how many tuples have been taken at an entry, or handed on there."""
+        """Return how many tuples have been taken or handed on at an entry."""
         return int(self._runtime.board.taken[self._cursor(entry).number]) + self._arc(entry).handed
 
     def way(self, entry: Entry) -> Entry | str:
-        """Return the way into a box that an entry is."""
+        """Return the entry itself: here, each drop box precedes a single input of a box."""
         return entry
 
     def sample(self, entry: Entry) -> Train | None:
-        """Return tuples that wait at an entry, and of those that waited there before so many that they are enough."""
+        """Return tuples waiting at an entry, topped up with earlier ones to a full sample."""
         waiting, kept = self._cursor(entry).peek(_SAMPLE), self._samples.get(entry)
         if kept is not None and len(waiting):
             newer = np.flatnonzero(waiting.numbers > kept.numbers[-1])

@@ -1,11 +1,11 @@
-"""The reading of a network that runs in this process, kept up to date as tuples come and go.
+"""The reading of a network that runs in this process, updated as tuples come and go.
 
-Small networks are read as a whole, with a few array operations. In large ones only what has moved since the last
-look is read again, so that a snapshot of 100,000 boxes costs little more than one of a thousand.
+Small networks are read as a whole, with a few array operations. In large ones only what has changed since the last look
+is read, so that a snapshot of 100,000 boxes costs little more than one of a thousand.
 
-Whether a box with several inputs is ready hangs on the boxes above it. Once it is, it stays so until it takes
-something, because what was found out about its inputs is published on their arcs. While it is not, there is a box above
-it that has to do something first: as long as that one has not moved, nothing has to be looked at.
+Whether a box with several inputs is ready depends on the boxes upstream. Once ready, it stays so until it takes
+something, because what was found out about its inputs is published on their arcs. Until then, some box upstream has to
+act first: while that box has not changed, nothing needs to be checked.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from headway.storage.queues import FAR, Ages
 from headway.structure import owner
 
 _FEW = 1024
-"""Cursors that are read as a whole: below that, arrays are quicker than picking."""
+"""Most cursors for which the whole network is read: up to that, array operations are faster than selective reads."""
 _MANY = 16
-"""One moved cursor in so many: then all are read."""
+"""All cursors are read if more than one in `_MANY` has changed."""
 _FRESH = SECOND // 50
-"""How long box statistics are taken for fresh: costs change slowly, and folding them in takes its time."""
+"""How long box statistics count as fresh (ns): costs change slowly, and updating them takes time."""
 _FIRST = 4
-"""Calls per box on average until which statistics are always read anew: first impressions count."""
+"""Mean calls per box before statistics may be cached: early measurements matter."""
 _SHARE = 16
-"""In a large network, until then: one more call in so many, and they are read anew."""
+"""In a large network before that, statistics are read again when known calls may have grown by 1/_SHARE."""
 
 
 class RuntimeReading(Reading):
-    """Looks at a runtime; changes nothing but the progress of arcs, where it finds it out. For the scheduler thread."""
+    """Reads a runtime; changes nothing except publishing the progress of arcs. Used by the scheduler thread."""
 
     def __init__(self, checked: CheckedNetwork, runtime: Runtime, units: tuple[Unit, ...]) -> None:
         super().__init__(checked, runtime.topology, units, runtime.statistics)
@@ -51,11 +51,11 @@ class RuntimeReading(Reading):
             for at, unit in enumerate(units):
                 for box in unit.boxes:
                     self._units_of[box].append(at)
-        self._given = False  # whether a snapshot holds the arrays below: then they are copied before they change
-        self._changed: set[int] | None = None  # units that have changed since the policy was asked; None: maybe all
+        self._given = False  # whether a snapshot holds the arrays below; then they are copied before they change
+        self._changed: set[int] | None = None  # units changed since the policy was asked; None: possibly all
         self._read = False  # whether the arrays below hold anything yet
-        # Boxes with several inputs that have tuples but cannot take them, by the box above that holds them up;
-        # and those among them that are looked at every time, because it is at work, or not known.
+        # Boxes with several inputs that have tuples but cannot take them, by the upstream box that blocks them; and
+        # those that are checked every time, because that box is running or unknown.
         self._held_up: dict[int, set[int]] = {}
         self._holder: dict[int, int] = {}
         self._stuck: set[int] = set()
@@ -71,7 +71,7 @@ class RuntimeReading(Reading):
             array.flags.writeable = False
 
     def refresh(self, told: bool = False) -> None:
-        """Read what has moved; `told` says that the policy was asked: units that change from now on are gathered."""
+        """Read what has changed; with `told`, the policy was asked, so collecting the changed units starts over."""
         self.looks += 1
         if told and self._large:
             self._changed = set()
@@ -83,22 +83,22 @@ class RuntimeReading(Reading):
 
     @property
     def longest(self) -> int:
-        """The tuples that wait for the consumer that is furthest behind, as of now."""
+        """The current number of tuples waiting for the consumer that is furthest behind."""
         board = self.runtime.board
         return int((board.arrived - board.taken).max(initial=0))
 
     def check_drained(self) -> None:
-        """Raise a RunError if tuples are left: at the end of a run there must not be any."""
+        """Raise a RunError if any tuples are left at the end of a run."""
         self.refresh()
         if self.box_waiting.any():
             names = [self.runtime.boxes[at].name for at in self.box_waiting.nonzero()[0]]
             raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
 
     def _read_moved(self) -> set[int] | None:
-        """Read what has moved; return the units that it concerns, None if it may be all."""
+        """Read what has changed; return the units concerned, or None if it may be all."""
         board = self.runtime.board
-        moved = np.flatnonzero(board.moved.copy())  # workers may write to it meanwhile
-        board.moved[moved] = 0  # first this, then the readings: what moves meanwhile is read again
+        moved = np.flatnonzero(board.moved.copy())  # workers may write to it concurrently
+        board.moved[moved] = 0  # cleared before the readings, so that concurrent changes are read again
         if not self._read or len(moved) * _MANY > len(board.moved):
             self._read_all()
             self._read = True
@@ -150,7 +150,7 @@ class RuntimeReading(Reading):
             self.oldest[unit] = self.box_oldest[mine].min()
 
     def _let_go(self) -> None:
-        """Leave the arrays to the snapshots that hold them, and go on with copies."""
+        """Leave the arrays to the snapshots that hold them, and continue with copies."""
         self._box_ready = self._box_ready.copy()
         self.box_waiting, self.box_oldest = self.box_waiting.copy(), self.box_oldest.copy()
         if self.members.plain:
@@ -161,7 +161,7 @@ class RuntimeReading(Reading):
         self._given = False
 
     def _forget(self, at: int) -> None:
-        """Forget what held a box up."""
+        """Forget which box blocks this one."""
         self._stuck.discard(at)
         holder = self._holder.pop(at, None)
         if holder is not None:
@@ -171,12 +171,12 @@ class RuntimeReading(Reading):
                 del self._held_up[holder]
 
     def _look(self, box: RunningBox, memo: dict[str, int]) -> bool:
-        """Return whether a box with several inputs that has tuples is ready; if it is not, note who holds it up."""
+        """Return whether a box with several inputs that has tuples is ready; if not, record which box blocks it."""
         if self.runtime.is_ready(box, memo):
-            # Only this thread lets boxes run, so of those that are idle nobody else writes the progress now.
+            # Only this thread starts boxes, so no other thread now writes the progress of idle ones.
             for arc in box.inputs:
                 queue, found = self.runtime.arcs[arc].queue, memo.get(arc)
-                if found is not None and found > queue.progress:  # where a worker publishes, it is not
+                if found is not None and found > queue.progress:  # not so where a worker has just published
                     queue.progress = found
             return True
         holder = self._find_holder(box, memo)
@@ -188,14 +188,14 @@ class RuntimeReading(Reading):
         return False
 
     def _find_holder(self, box: RunningBox, memo: dict[str, int]) -> int | None:
-        """Return the box above that has to take something before this one can; None if one has to be looked for again.
+        """Return the upstream box that must take something before this one can; None if it must be searched again.
 
-        `memo` holds the progress of all arcs above the box.
+        `memo` holds the progress of all arcs upstream of the box.
         """
         runtime = self.runtime
         following = min([cursor.next_number() for cursor in box.cursors])
         while True:
-            # Workers go on meanwhile, so perhaps there is none any more.
+            # Workers run concurrently, so there may be none any more.
             late = next((arc for arc in box.inputs if memo.get(arc, following) < following), None)
             at = None if late is None else runtime.index.get(owner(late))
             if at is None or runtime.busy[at]:
@@ -216,7 +216,7 @@ class RuntimeReading(Reading):
         busy: Mask | None = None,
         planning: float = 0.0,
     ) -> Snapshot:
-        """Return what a policy may look at, as of the last refresh; `memory` is in bytes; without `busy` nobody is."""
+        """Return a snapshot as of the last refresh; `memory` is in bytes; without `busy` no unit is busy."""
         self._given = True
         idle, nothing, none = self._idle
         return Snapshot(
@@ -243,7 +243,7 @@ class RuntimeReading(Reading):
         )
 
     def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes, a few milliseconds old at most."""
+        """Return the statistics of the boxes, at most 20 ms old."""
         self._asked += 1
         if self._boxes is None or now - self._boxes_at >= _FRESH or self._asked > self._enough():
             self._boxes, self._boxes_at = self.runtime.statistics.readings(now), now
@@ -251,10 +251,10 @@ class RuntimeReading(Reading):
         return self._boxes
 
     def _enough(self) -> float:
-        """Return how often the statistics may be asked for until they are read anew, however young they are."""
+        """Return how many times cached statistics may be used before they are read again, however fresh they are."""
         if self._known >= _FIRST * len(self.runtime.boxes):
             return math.inf
-        # In a large network many boxes are never called: what is known has to grow by a share, not by a call.
+        # In a large network many boxes are never called: there, known calls must grow by a share, not by one.
         return self._known / _SHARE if self._large else 0
 
     def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
@@ -280,7 +280,7 @@ class RuntimeReading(Reading):
         return max(0.0, (now - total / count) / SECOND) if count else 0.0
 
     def queues(self, now: int) -> QueueReadings:
-        """Return what waits before each box."""
+        """Return what waits at each box."""
         seconds, counts = self._box_ages(now)
         age = np.where(self.box_oldest < FAR, (now - self.box_oldest) / SECOND, 0.0)
         sizes = self.boxes(now).tuple_size
@@ -288,17 +288,17 @@ class RuntimeReading(Reading):
         return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)
 
     def unit_costs(self, now: int) -> UnitCosts:
-        """Return by unit what a step costs until its tuples are delivered."""
+        """Return by unit the cost of a step until its tuples are delivered."""
         boxes = self.boxes(now)
-        # In large networks, where exactly tuples wait within a unit is looked at as seldom as what boxes cost.
+        # In large networks, positions of tuples within a unit are read only as often as box costs.
         if self._unit_costs is None or self._costs_of is not boxes or not self._large:
             self._unit_costs, self._costs_of = self.follow_units(boxes, self.box_waiting), boxes
         return self._unit_costs
 
-    # What everybody else reads
+    # For monitor, adaptive layers, status and summary
 
     def carried(self, box: int, arc: str) -> float:
-        """Return how many of its box's tuples an arc has got."""
+        """Return how many of its box's tuples went to an arc."""
         return self.runtime.arcs[arc].tuples
 
     def backlog(self) -> tuple[Int64s, Int64s]:
@@ -312,5 +312,5 @@ class RuntimeReading(Reading):
 
     @property
     def ignored(self) -> dict[str, int]:
-        """By box: the tuples that came too late for it."""
+        """By box: the tuples that arrived too late for it."""
         return {box.name: box.ignored for box in self.runtime.boxes}

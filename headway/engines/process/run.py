@@ -1,12 +1,10 @@
-"""Runs in this process, in real or in virtual time: their sources, queues, boxes and outputs, and how they are read."""
+"""Runs in this process, in real or virtual time: sources, queues, boxes, outputs and readings."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
-
-import numpy as np
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
@@ -28,38 +26,30 @@ from headway.scheduling.policy import Policy
 from headway.totals import Spent, Totals
 
 LOOK_AGAIN = SECOND // 4
-"""How often the status is told, and how long a run may sleep without looking whether somebody wants it to end."""
+"""Nanoseconds between status reports, and the longest sleep before a run checks for stop requests."""
 _MOST_READ = 65_536
 _LEAST_READ = 1024
 STRETCH = SECOND // 4
-"""Nanoseconds that a part should last, where a step is cut."""
+"""Intended duration (ns) of a part of a step that is cut."""
 LONG = 2 * STRETCH
-"""Nanoseconds up to which a step is not cut."""
+"""Longest step (ns) that is not cut."""
 WHOLE = 1 << 22
-"""Tuples of a step that is not cut: more than any."""
+"""The part length of a step that is not cut: more tuples than any step has."""
 _GROW = 8
-"""How many times longer than the last one a part may be."""
+"""How many times longer than the previous part a part may be."""
 _DEARER = 1.2
-"""How many times as much a tuple may cost in shorter parts."""
-
-
-def quiet() -> np.errstate:
-    """Return a context for boxes, in which numpy does not warn of infinities and NaN: they are values like others.
-
-    It holds for the thread that enters it.
-    """
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""Highest acceptable ratio of the cost per tuple in shorter parts to that in longer ones."""
 
 
 def fail(name: str, error: BaseException) -> NoReturn:
-    """Raise what a run fails with when a box or a unit has: our own errors as they are, others with the name."""
+    """Raise a run's error for a box or unit that failed: our own errors unchanged, others with its name."""
     if isinstance(error, HeadwayError | KeyboardInterrupt):
         raise error
     raise RunError(f"'{name}' failed: {raised(error)}") from error
 
 
 class Process:
-    """One run, as far as its carrier makes no difference."""
+    """One run, as far as it does not depend on the carrier."""
 
     engine: str
 
@@ -113,22 +103,22 @@ class Process:
         outputs = list(self.outlets.deliveries.values())
         self.readings.attach(self.sources, self.feeds, outputs, self.outlets.letters, self.schedule)
         self.peak = 0
-        """The most bytes that were queued."""
+        """Peak of queued bytes."""
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._next_status = 0
 
     def wrap(self, source: str, reader: Reader) -> Reader:
-        """Return a source's reader as this carrier wants it."""
+        """Return a source's reader as this carrier needs it."""
         return reader
 
     def read_until(self) -> Callable[[], bool]:
-        """Return when reading what is due stops, because there is enough of it."""
+        """Return the condition at which a pull stops reading tuples that are due, because there are enough."""
         return self.filled
 
     def steer(
         self, workers: int, policy: Policy | None, effort: Callable[[], Effort], manner: Manner | None = None
     ) -> None:
-        """Make what decides: the loop, and what steers it."""
+        """Create the loop, and the steering for it."""
         asked, now = policy or self.settings.make_policy(), self.clock.now()
         self.readings.workers = workers
         drops = RuntimeDrops(self.readings, self.train, effort)
@@ -138,12 +128,12 @@ class Process:
     # What the loop reads
 
     def filled(self) -> bool:
-        """Return whether queues hold as much as they may."""
+        """Return whether queues exceed the memory limit."""
         return self.runtime.board.bytes > self.settings.memory
 
     @property
     def full(self) -> bool:
-        """Whether they held so much when this round began."""
+        """Whether queues exceed the memory limit; the engine `local` reads that once per round."""
         return self.filled()
 
     @property
@@ -155,31 +145,31 @@ class Process:
 
     @property
     def hungry(self) -> bool:
-        """Whether sources without rates should give more: when the slowest reader has little left."""
+        """Whether sources without rates should be read: the consumer that is furthest behind has little left."""
         return self.sources.more_in_turn and self.readings.longest < self.chunk
 
-    # What the loop has done
+    # Instructions of the loop
 
     def close(self) -> None:
         """Read no more from sources."""
         self.sources.stop()
 
     def tick(self) -> None:
-        """Let a clock tick arrive, for the windows that have timed out."""
+        """Let a clock tick arrive for windows that have timed out."""
         now = self.clock.now()
         for box in self._timed:
             if box.deadline is not None and box.deadline <= now:
-                box.deadline = None  # until the tick has reached it
+                box.deadline = None  # until the tick has reached the box
         self.sources.tick()
 
     def end(self) -> None:
-        """Let the end arrive."""
+        """Let the end of all inputs arrive."""
         self.sources.end()
 
-    # What is said of the run
+    # Status and results
 
     def report(self, moment: int, seconds: float) -> None:
-        """Tell the status if it is time, by the clock that `moment` is of."""
+        """Report the status if it is due by the clock from which `moment` was read."""
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN
@@ -188,11 +178,11 @@ class Process:
         self.settings.on_status(status(self.readings, totals, seconds, waiting, board.bytes, self.full))
 
     def totals(self, time: Mapping[str, float]) -> Totals:
-        """Return the running totals; `time` are seconds by what they were spent on."""
+        """Return the running totals; `time` maps activities to the seconds spent on them."""
         return self.steering.totals(self.clock.now(), Spent(time, self.loop.plans, self.peak))
 
     def result(self, seconds: float, time: Mapping[str, float], of_engine: Mapping[str, Any]) -> RunResult:
-        """Complete the outputs and return what the run gave; the summary has what only this engine says."""
+        """Complete the outputs and return the run's result; `of_engine` extends the summary."""
         tables, totals = self.outlets.complete(), self.totals(time)
         trace = None if self.recorder is None else self.recorder.trace(self.runtime.flows())
         by = self.stopping.by
@@ -201,7 +191,7 @@ class Process:
 
 
 class InRealTime(Process):
-    """What both ways to run boxes in real time share."""
+    """What the carriers `Local` and `Threads`, which run boxes in real time, share."""
 
     engine = "local"
 
@@ -212,9 +202,9 @@ class InRealTime(Process):
         self.begun = stopwatch()
 
     def sleep(self, until: int | None) -> None:
-        """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
+        """Sleep until something can happen: a tuple is due, a window times out, a live source delivers."""
         ended, due, before = self.sources.ended, self.sources.next_due(), self.clock.now()
-        if self.sources.ended and not ended:  # reading on has found the end of an input
+        if self.sources.ended and not ended:  # looking for the next due tuple has found the end of an input
             return
         moments = [before + LOOK_AGAIN, until, *(() if ended else (due, self.deadline))]
         pause = min([one for one in moments if one is not None]) - before
@@ -228,7 +218,7 @@ class InRealTime(Process):
         self.waited += self.clock.now() - before
 
     def summed_up(self, more: dict[str, Any]) -> RunResult:
-        """Complete the outputs and return what the run gave."""
+        """Complete the outputs and return the run's result."""
         runtime, seconds = self.runtime, (stopwatch() - self.begun) / 1e9
         time = {
             "scheduler": self.loop.planning / 1e9,
@@ -241,31 +231,31 @@ class InRealTime(Process):
 
 
 class Parts:
-    """Parts of long steps, by unit: how many tuples are processed before somebody looks up, where load may be shed.
+    """Lengths of the parts of long steps, by unit, for runs that may shed load: between parts, the loop may look.
 
-    A step that lasts no longer than a look may be away is never cut: as long as nothing is dropped, a run should be the
-    same as without shedding. What a step lasts is measured, not foreseen: costs of first calls say little. One that
-    lasted longer is cut the next time into parts of a stretch, but only as long as a tuple does not cost more in them:
-    what is mostly calls must not be cut, or cutting makes the overload that it is to show.
+    A step that is no longer than the allowed gap between looks is never cut: while nothing is dropped, a run should be
+    the same as without shedding. Durations are measured, not predicted: the cost of first calls says little. A step
+    that took longer is cut the next time into parts of length `STRETCH`, unless this makes tuples more expensive: work
+    that is mostly overhead per call must not be cut, or the cutting itself would cause the overload.
     """
 
     def __init__(self) -> None:
         self._lengths: dict[int, int] = {}
         self._least: dict[int, int] = {}
-        self._longer: dict[int, tuple[int, float]] = {}  # what was cut: its tuples, nanoseconds for each
+        self._longer: dict[int, tuple[int, float]] = {}  # steps that were cut: their tuples, and nanoseconds per tuple
 
     def length(self, unit: int) -> int:
         """Return how many tuples the next part may have."""
         return self._lengths.get(unit, WHOLE)
 
     def note(self, unit: int, tuples: int, nanoseconds: int) -> None:
-        """Note how long a part or a whole step has lasted, and how many tuples it took."""
+        """Record the duration and the tuples of a part or a whole step."""
         if tuples <= 0:
             return
         length, each = self.length(unit), nanoseconds / tuples
         fitting = max(1, self._least.get(unit, 1), round(STRETCH / max(each, 1e-9)))
         if tuples < length // 2 and nanoseconds <= LONG:
-            return  # there was not as much to do
+            return  # it was short only for lack of tuples
         longer, less = self._longer.pop(unit, (0, 0.0))
         if longer and each > _DEARER * less:
             self._least[unit] = self._lengths[unit] = longer

@@ -1,4 +1,4 @@
-"""A network made ready to run in this process: kernels, states, queues and cursors, by box number."""
+"""A network set up to run in this process: kernels, states, queues and cursors, by box number."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from headway.trains import Train
 Number = TypeVar("Number", np.int64, np.float64)
 
 ALL = 1 << 62
-"""A limit that is none."""
+"""Stands for no limit."""
 
 
 @dataclass(slots=True, eq=False)
 class Arc:
-    """An arc at run time: its queue, and the outputs that it is delivered to at once."""
+    """An arc at run time: its queue, and the outputs that receive its tuples directly."""
 
     schema: Schema
     queue: Queue
     deliveries: Sequence[Delivery]
     handed: int = 0
-    """Tuples that went to the consumer directly, not through the queue."""
+    """Tuples handed to the consumer directly, bypassing the queue."""
 
     @property
     def tuples(self) -> int:
-        """How many it has carried."""
+        """How many tuples the arc has carried."""
         return self.deliveries[0].tuples if self.deliveries else self.queue.appended + self.handed
 
     def push(self, train: Train) -> None:
@@ -71,7 +71,7 @@ class RunningBox:
     deadline: int | None = None
 
     def note_deadline(self) -> None:
-        """Note when the next of its windows times out."""
+        """Update the time at which the box's next window times out."""
         if self.timed:
             self.deadline = self.kernel.deadline(self.state)
 
@@ -89,16 +89,16 @@ class Runtime:
         remember: float = REMEMBER,
         half_life: float = HALF_LIFE,
     ) -> None:
-        """Compile every box and lay the queues between them."""
+        """Compile every box and create the queues between them."""
         self.program = program = compile_program(checked)
         self.index = program.index
         self.topology = program.topology
         self.letters = letters
         self.clock = clock
-        self.storage = 0  # nanoseconds in queues; boxes' own time is in the statistics
+        self.storage = 0  # nanoseconds spent on queues; boxes' own time is in the statistics
         self.delivering = 0
-        self._calls = [0] * len(program.boxes)  # by box, those with tuples
-        # Cursors are numbered by box, so that the readings of a box's cursors lie side by side.
+        self._calls = [0] * len(program.boxes)  # by box: calls with tuples
+        # Cursors are numbered by box, so that a box's cursor readings are adjacent.
         self.cursor_box = np.array([box.index for box in program.boxes for _ in box.inputs], np.intp)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.board = Board(len(self.cursor_box))
@@ -139,7 +139,7 @@ class Runtime:
         return arcs, [cursors[number] for number in range(len(inputs))]
 
     def feed(self, source: str, reader: Reader) -> Feed:
-        """Return a source as it is read, whose tuples go to its arc."""
+        """Return the feed that reads a source and pushes its tuples to the source's arc."""
         arc = self.arcs[source]
 
         def promise(number: int) -> None:
@@ -149,9 +149,10 @@ class Runtime:
         return Feed(source, reader, arc.push, promise, Train.empty(arc.schema))
 
     def flows(self) -> dict[str, int]:
-        """Return by arc the tuples that a run has put on it, for arcs that somebody reads.
+        """Return the tuple count of each arc that is read or delivered.
 
-        Boxes that are called as one hand each other nothing, so of a box with one output its own count is taken.
+        Boxes called as one pass nothing over the arcs between them, so a box with one output is counted by its own
+        results.
         """
         made, found = self.statistics.readings().tuples_out, {}
         for name, arc in self.arcs.items():
@@ -172,7 +173,7 @@ class Runtime:
         return reduced
 
     def reserve(self, boxes: Indices) -> bool:
-        """Reserve boxes for a step, or none of them because one is at work. Any thread may ask."""
+        """Reserve boxes for a step; return False, and reserve none, if one of them is in use. Thread-safe."""
         with self._reserving:
             if self.busy[boxes].any():
                 return False
@@ -180,15 +181,15 @@ class Runtime:
             return True
 
     def release(self, boxes: Indices) -> None:
-        """Say that a step of these boxes has ended."""
+        """Release the boxes of a step that has ended."""
         self.busy[boxes] = False
 
     def progress(self, arc: str, own: frozenset[int], memo: dict[str, int]) -> int:
-        """Return how far an arc is certain to be complete, also where nobody had to run for it.
+        """Return up to which arrival number an arc is certainly complete, even if no box has run to publish it.
 
-        A box that has nothing to take, and that nobody but the caller (`own`) runs, has processed all that its
-        inputs' progress covers. The inputs are read first: what they promise was queued before, so a box that
-        is idle afterwards has taken it, and one that is not busy after that has pushed its results.
+        A box with nothing to take, and that only the caller (`own`) may be running, has processed everything that its
+        inputs' progress covers. The inputs are read first: what their progress promises was queued before, so a box
+        that is idle afterwards has taken it, and one that is not busy after that has pushed its results.
         """
         pending = [arc]  # no recursion: a network may be deeper than Python's stack
         while pending:
@@ -209,9 +210,9 @@ class Runtime:
         return memo[arc]
 
     def is_ready(self, box: RunningBox, memo: dict[str, int]) -> bool:
-        """Return whether a box with several inputs has something to take; `memo` is shared by all boxes of a snapshot.
+        """Return whether a box with several inputs has something to take; all boxes of a snapshot share `memo`.
 
-        What the arcs have published mostly decides; only otherwise is the network above the box looked at.
+        Usually the progress published on the arcs decides; the boxes upstream are only examined if it does not.
         """
         if not box.ordered:
             return not all(cursor.idle for cursor in box.cursors)
@@ -223,7 +224,7 @@ class Runtime:
         return following <= min([self.progress(one, frozenset(), memo) for one in box.inputs])
 
     def takeable(self, box: RunningBox, own: frozenset[int]) -> int | None:
-        """Return up to which arrival number a box may take, or None if it has nothing to take."""
+        """Return the arrival number up to which a box may take, or None if it has nothing to take."""
         if all(cursor.idle for cursor in box.cursors):
             return None
         if not box.ordered or len(box.cursors) == 1:
@@ -233,7 +234,7 @@ class Runtime:
         return upto if any(cursor.next_number() <= upto for cursor in box.cursors) else None
 
     def take_next(self, box: RunningBox, limit: int, own: frozenset[int]) -> tuple[Train, ...] | None:
-        """Take a box's next trains for a step of the boxes `own`, or None if it has nothing to take."""
+        """Take a box's next trains for a step of the boxes `own`; return None if it has nothing to take."""
         if len(box.cursors) == 1:
             cursor = box.cursors[0]
             return None if cursor.idle else (cursor.take(limit),)
@@ -241,31 +242,31 @@ class Runtime:
         return None if upto is None else self.take(box, limit, upto)
 
     def take(self, box: RunningBox, limit: int, upto: int) -> tuple[Train, ...]:
-        """Take a box's next trains; with several inputs all up to one arrival number, `limit` tuples together.
+        """Take a box's next trains; with several inputs all up to the same arrival number, `limit` tuples in total.
 
-        Where order does not count that is a number among those that are there, else one up to which none is missing.
+        If order does not matter, that number is chosen among available tuples, otherwise up to it no tuple is missing.
         """
         if len(box.cursors) == 1:
             return (box.cursors[0].take(limit),)
         if not box.ordered:
             return self._take_as_they_come(box, limit)
         if limit < ALL:
-            # One more than may be taken tells whether there is more.
+            # One more than the limit shows whether there is more.
             numbers = np.concatenate([cursor.numbers(limit + 1, upto) for cursor in box.cursors if not cursor.idle])
             if len(numbers) > limit:
                 upto = int(np.partition(numbers, limit - 1)[limit - 1])
         return tuple(cursor.take(ALL, upto, upto) for cursor in box.cursors)
 
     def _take_as_they_come(self, box: RunningBox, limit: int) -> tuple[Train, ...]:
-        """Take so many tuples together, those with the smallest numbers among what can be reached.
+        """Take `limit` tuples in total, those with the smallest arrival numbers among the tuples that can be reached.
 
-        A queue that another box without order fills holds numbers that go down, too. A tuple in it can only be taken
-        with those before it, and so it counts with the largest number up to there.
+        A queue filled by another unordered box is itself unordered. A tuple in it can only be taken together with those
+        before it, so it counts with the largest number up to its place.
         """
         if limit >= ALL:
             return tuple(cursor.take(ALL) for cursor in box.cursors)
         some = [at for at, cursor in enumerate(box.cursors) if not cursor.idle]
-        # One more than may be taken tells whether there is more.
+        # One more than the limit shows whether there is more.
         reached = [np.maximum.accumulate(box.cursors[at].numbers(limit + 1, FAR)) for at in some]
         numbers = np.concatenate(reached)
         if len(numbers) <= limit:
@@ -276,7 +277,7 @@ class Runtime:
         return tuple(cursor.take(count) for cursor, count in zip(box.cursors, counts, strict=True))
 
     def run(self, box: RunningBox, trains: Sequence[Train], spent: int | None = None) -> Result:
-        """Call a box by itself, from its state; see `call`."""
+        """Call a single box on its own state; see `call`."""
         box.state, result = self.call((box.index,), box.kernel, box.state, trains, spent)
         if box.timed:
             box.note_deadline()
@@ -285,9 +286,9 @@ class Runtime:
     def call(
         self, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train], spent: int | None = None
     ) -> tuple[Any, Result]:
-        """Run a kernel over trains, for one box or for several that are fused, and note what it cost.
+        """Run a kernel over trains, for one box or several fused ones, and record its cost.
 
-        That is measured, unless the caller says what was `spent`.
+        The cost is measured unless the caller gives it as `spent` (ns).
         """
         begun = stopwatch()
         state, result = kernel.run(state, trains, self.clock.now())
@@ -303,7 +304,7 @@ class Runtime:
     def _noting(
         self, boxes: tuple[int, ...], trains: Sequence[Train], first: Result, spent: int, measured: bool
     ) -> Iterator[Result]:
-        """Yield the further pieces of a call, and note at the end what all of them cost together."""
+        """Yield the remaining pieces of a call, and record the cost of all pieces at the end."""
         assert first.rest is not None
         made, counts = sum([len(one.numbers) for one in first.outputs]), [first.counts]
         while True:
@@ -327,10 +328,10 @@ class Runtime:
     def _note(
         self, boxes: tuple[int, ...], trains: Sequence[Train], counts: Sequence[int], tuples_out: int, spent: int
     ) -> None:
-        """Report what a call cost."""
+        """Report the cost of a call to the statistics."""
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
-        # Sizes are read for one call of a box in sixteen, from its first, or for long trains, where they cost nothing
-        # in comparison.
+        # Sizes are read in one of sixteen calls of a box, including its first, and for long trains, where reading them
+        # costs comparatively nothing.
         size = -1
         if tuples_in:
             calls = self._calls
@@ -340,7 +341,7 @@ class Runtime:
         if len(boxes) == 1:
             self.statistics.report(boxes[0], tuples_in, tuples_out, spent, size)
         else:
-            # A fused kernel's time is shared out by the tuples that each of its boxes had to look at.
+            # A fused kernel's time is divided in proportion to the tuples that each of its boxes examined.
             weight = max(1, sum(counts))
             after = (*counts[1:], tuples_out)
             of = max(1, tuples_in)

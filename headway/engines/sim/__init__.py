@@ -1,4 +1,4 @@
-"""The sim engine: networks in virtual time. Importing it registers the engine."""
+"""The engine `sim`: networks in virtual time. Importing it registers the engine."""
 
 from headway.engines.sim.engine import SimEngine
 

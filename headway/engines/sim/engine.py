@@ -1,8 +1,8 @@
-"""The simulator: carries the loop's instructions out in virtual time, with real boxes and real tuples.
+"""The simulator: carries out the loop's instructions in virtual time, with real boxes and real tuples.
 
-Everything that decides results is as in the engine `local`: sources, queues, kernels, outputs. What takes time is
-modelled: a call lasts what its tuples cost, its results come when it ends, and the clock jumps from event to event. So
-results are those of any other engine, and every moment is exact and the same in every repetition.
+Everything that determines results is as in the engine `local`: sources, queues, kernels, outputs. Durations are
+modelled: a call lasts as long as its tuples cost, its results leave when it ends, and the clock jumps from event to
+event. So results are those of any other engine, and all times are exact and reproducible.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
+from headway.columns import quiet
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Awaited
 from headway.engines.control import Stopping, ending
@@ -24,7 +25,7 @@ from headway.engines.ingest import blame
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.process.capacity import Effort
-from headway.engines.process.run import Process, quiet
+from headway.engines.process.run import Process
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
@@ -34,11 +35,11 @@ from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import FAR
 
 _STUCK = 10_000
-"""Times in a row that a policy may be asked while nothing happens."""
+"""How many times in a row a policy may be asked while nothing happens."""
 _LOOK = 0.1
-"""Seconds after which whoever waits for a source looks whether the run shall end."""
+"""Seconds between checks for a stop request while waiting for a source."""
 _PAUSED = 0.02
-"""Seconds after which a paused run looks whether it may go on."""
+"""Seconds (real time) between checks of a paused run for commands."""
 
 
 class SimEngine:
@@ -48,7 +49,7 @@ class SimEngine:
         """Run until all inputs have ended and everything is delivered.
 
         The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
-        gives up: nothing is delivered to files.
+        aborts: nothing is delivered to files.
         """
         if settings.clock is not None:
             raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
@@ -73,23 +74,23 @@ class Simulation(Process):
         self._costs.declare(self.runtime.statistics)
         count = settings.workers or 1
         self._processors = Processors(self.runtime, self.readings, self._costs, count, self.traversal, self.recorder)
-        self._spare = 0  # nanoseconds of processors that had nothing to do
-        self._queued_time = 0  # bytes in queues times nanoseconds
+        self._spare = 0  # nanoseconds in which processors were idle
+        self._queued_time = 0  # bytes in queues, integrated over nanoseconds
         self._issued = self.sources.issued  # when the round began
         self._ended = self._begun = 0  # calls and steps in this round
-        self._moved = True  # whether the clock has moved since the round before
-        self._idle = 0  # rounds in a row in which nothing happened
-        self._stirred = True  # something has happened since the last look
+        self._moved = True  # whether the clock has moved since the previous round
+        self._idle = 0  # consecutive rounds in which nothing happened
+        self._stirred = True  # whether anything has happened since the last look
         self._looked = 0
         self.steer(count, settings.make_policy(), self._effort, Manner(switches=True))
-        # A preemptive policy looks up all the time, and several workers share no rounds: for them all stays exact.
+        # A preemptive policy is asked at any time, and several workers share no rounds: those remain exact.
         self._following: Following | None = None
         if model.like == LOCAL and count == 1 and not self.loop.preemptive:
             self._following = Following(self._processors, self._costs)
             self._processors.together = True
 
     def wrap(self, source: str, reader: Reader) -> Reader:
-        """Return a reader that waits for live sources: there is no outside world in virtual time."""
+        """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
         if not reader.live:
             return reader
         portions = Portions(reader, source, lambda: self.stopping.by is not None)
@@ -97,11 +98,11 @@ class Simulation(Process):
         return portions
 
     def read_until(self) -> Callable[[], bool]:
-        """Return when reading what is due stops: at once, and `admit` sees to the rest."""
+        """Return a condition that stops a pull after one read; `admit` reads the rest."""
         return lambda: True
 
     def go(self) -> RunResult:
-        """Run to the end."""
+        """Run until the end."""
         begun, costs, processors = stopwatch(), self._costs, self._processors
         self.stopping.begin()
         drive(self.loop, self)
@@ -132,13 +133,13 @@ class Simulation(Process):
 
     @property
     def busy(self) -> bool:
-        """Whether a processor is at work."""
+        """Whether a processor is working."""
         return self._processors.busy
 
     ready = False
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
-        """Return what is true now."""
+        """Return the current snapshot."""
         readings, processors, now = self.readings, self._processors, self._now.now()
         readings.refresh(seen)
         found = readings.snapshot(
@@ -153,16 +154,16 @@ class Simulation(Process):
         return processors.view(found, self.loop.preemptive)
 
     def _effort(self) -> Effort:
-        """Return what processors have done."""
+        """Return the work done by processors."""
         now = self._now.now()
         return Effort(now * self._processors.count - self._spare, under_way=self._processors.under_way(now))
 
-    # What the loop has done
+    # Instructions of the loop
 
     def admit(self, held: bool) -> None:
-        """Let all tuples of this moment arrive, and in turn so many that trains can be full.
+        """Let all tuples of this moment arrive, and enough of sources without rates to fill trains.
 
-        Policies are asked afterwards: what arrives at a moment is there at that moment, all of it.
+        Policies are asked afterwards, so that they see everything that arrives at this moment.
         """
         more = self.sources.pull(held or self.hungry)
         while more and not self.full and self._following is None:
@@ -170,18 +171,18 @@ class Simulation(Process):
         self.peak = max(self.peak, self.runtime.board.bytes)
 
     def end(self) -> None:
-        """Let the end arrive: it costs nothing."""
+        """Let the end of all inputs arrive, at no cost."""
         super().end()
         self._issued = self.sources.issued
 
     def start(self, start: Start) -> Started:
-        """Let processors begin the steps of a plan."""
+        """Have processors begin the steps of a plan."""
         assert start.snapshot is not None
         processors, snapshot, now = self._processors, start.snapshot, self._now.now()
         if self.loop.preemptive:
-            self._following = None  # another policy may have begun to decide
-            # Overheads come first: a slice of time counts from when work on it begins, or one that is shorter than
-            # they are would never get anything done.
+            self._following = None  # a command may have changed the policy
+            # Overheads come first: a time slice counts from when work on it begins, or a slice shorter than the
+            # overheads would never get anything done.
             before = processors.preemptions
             begun = processors.switch(start.steps, snapshot, now, start.plan)
             switched = self._costs.preemption if processors.preemptions > before else 0
@@ -196,19 +197,19 @@ class Simulation(Process):
         return done
 
     def wait(self, wait: Wait) -> Round:
-        """Move on to the next event."""
+        """Advance to the next event."""
         self._note_round()
         self._report()
-        if wait.held and wait.admits and self.sources.more_in_turn:  # what comes in turn is there for the asking
+        if wait.held and wait.admits and self.sources.more_in_turn:  # such sources have more without any waiting
             self._moved = True
         else:
             self._moved = self._advance(wait.until, wait.admits)
-            if self.loop.paused and not self._moved:  # only somebody outside can change that, in real time
+            if self.loop.paused and not self._moved:  # only a command can change that, in real time
                 self.sources.wake.wait(_PAUSED)
         return self._next_round()
 
     def _next_round(self) -> Round:
-        """End the calls whose moment has come; a plan that is being followed goes on until its end."""
+        """End the calls that are due, and continue a plan that is being followed until its end."""
         while True:
             now = self._now.now()
             ended = self._processors.finish(now)
@@ -217,7 +218,7 @@ class Simulation(Process):
                 self._stirred = self._stirred or ended > 0
                 if self._following.goes_on(now):
                     if self.settings.may_shed and now >= self.steering.next:
-                        # Looking changes nothing: what is due is counted, but let in only at the plan's end.
+                        # Looking changes nothing: tuples that are due are counted, but only let in at the plan's end.
                         self.loop.part_ended(now, False)
                         self._stirred, self._looked = False, self.steering.next
                     self._report()
@@ -231,7 +232,7 @@ class Simulation(Process):
         return Round(self._now.now(), ended, self.stopping.commands())
 
     def _note_round(self) -> None:
-        """Note whether anything has happened in this round; a policy must not be asked again and again for nothing."""
+        """Note whether anything has happened in this round; a policy must not be asked forever without effect."""
         arrived, busy = self.sources.issued != self._issued, self._processors.busy
         looked, self._looked = self._looked != self.steering.next, self.steering.next
         self._stirred = self._begun > 0 or (not looked and (self._stirred or arrived or self._ended > 0))
@@ -243,20 +244,20 @@ class Simulation(Process):
             raise self.loop.unserved()
 
     def _advance(self, until: int | None, admits: bool) -> bool:
-        """Move the clock to the next event; False if that is now, or if there is none."""
+        """Advance the clock to the next event; return False if that is now, or if there is none."""
         now, busy, following = self._now.now(), self._processors.busy, self._following is not None
         ended = self.sources.ended
         moments = [] if self._processors.next_end is None else [self._processors.next_end]
         if not ended and not (following and busy):
             due = self.sources.next_due()
             if following and self.sources.ended:
-                return False  # that is only known now: nobody waits for more any longer
+                return False  # known only now: there is nothing more to wait for
             if due is not None and (admits or due > now):
                 moments.append(due)
             moments += [] if self.deadline is None else [self.deadline]
         if until is not None:
             moments.append(until)
-        looks = self.settings.may_shed or not following  # in the middle of a plan
+        looks = self.settings.may_shed or not following  # whether looks may interrupt a plan
         if moments and ((busy and looks) or self.steering.active):
             moments.append(self._next_look(now))
         moment = min(moments, default=now)
@@ -265,7 +266,7 @@ class Simulation(Process):
         worked = 0
         if self._following is not None and not busy:
             worked, self._following.owed = self._following.owed, 0
-            # Either it was asleep, and wakes a little late, or what it looked at came to nothing and took longer.
+            # Either it was asleep, and wakes a little late, or rounds without effect took longer than that.
             moment = moment + self._costs.wake if moment > now + worked else now + worked
         self._spare += self._processors.free * (moment - now - worked)
         self._queued_time += self.runtime.board.bytes * (moment - now)
@@ -273,7 +274,7 @@ class Simulation(Process):
         return True
 
     def _next_look(self, now: int) -> int:
-        """Return when to look in the middle of calls: not while nothing has happened, however long they last."""
+        """Return when to look during calls; not while nothing happens, however long the calls last."""
         soon = max(now + 1, self.steering.next)
         if self._stirred or self.steering.active or self.settings.adaptive is not None:
             return soon
@@ -289,14 +290,14 @@ class Simulation(Process):
 
 
 class Portions(Awaited):
-    """A live source that is waited for until a whole portion is there, or its end, or somebody ends the run.
+    """Reads a live source in full portions: waits until one is complete, the source ends, or the run is stopped.
 
-    How many of its tuples come at a time is the outside world's doing; here a run must not depend on it. A thread asks
-    the source, one question at a time, so that one that says nothing does not keep the run from ending.
+    The size in which live tuples come in depends on timing, and a simulation must not. A separate thread reads the
+    source, one request at a time, so that a silent source cannot keep the run from ending.
     """
 
     def __init__(self, reader: Reader, source: str, stopped: Callable[[], bool]) -> None:
-        """Wait for a reader of a source until `stopped`; it is asked first when somebody reads."""
+        """Wrap a source's reader; stop waiting when `stopped` returns True. Nothing is read before the first `read`."""
         super().__init__(reader)
         self._source = source
         self._stopped = stopped
@@ -307,14 +308,14 @@ class Portions(Awaited):
     def read(self, limit: int) -> Chunk | None:
         """Return the next `limit` tuples, fewer at the end or among malformed rows.
 
-        Blocks until they are there or the run shall end.
+        Blocks until they are available or the run is stopped.
         """
         chunks: list[Chunk] = []
         while limit > 0 and (chunk := self._next(limit)) is not None:
             chunks.append(chunk)
             limit -= len(chunk)
             if not len(chunk):
-                break  # it brings malformed rows, which somebody has to take first
+                break  # malformed rows, which must be collected first
         if len(chunks) < 2:
             return chunks[0] if chunks else None
         due = [chunk.due for chunk in chunks if chunk.due is not None]
@@ -340,7 +341,7 @@ class Portions(Awaited):
             return answer
 
     def release(self) -> None:
-        """Ask nothing any more; the source is closed by whoever opened it."""
+        """Make no more requests; the source itself is closed by its opener."""
         self._questions.put(None)
 
     def _answer(self) -> None:
@@ -348,7 +349,7 @@ class Portions(Awaited):
         while (limit := self._questions.get()) is not None:
             try:
                 answer = self._reader.read(limit)
-            except BaseException as error:  # handed to the run, which fails with it
+            except BaseException as error:  # passed to the run, which fails with it
                 answer = error
             self._answers.put(answer)
 

@@ -1,4 +1,4 @@
-"""Processors in virtual time: steps begin, are preempted, go on and end at exact moments."""
+"""Processors in virtual time: steps begin, are preempted, resume and end at exact moments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headway.trains import Train
 
 
 class Processors:
-    """A number of equal processors and the steps that they carry out."""
+    """A number of identical processors and their steps."""
 
     def __init__(
         self,
@@ -44,12 +44,12 @@ class Processors:
         self._own = [frozenset(unit.boxes) for unit in readings.units]
         self.free = count
         self.worked = 0
-        """Nanoseconds of box calls."""
+        """Nanoseconds spent in box calls."""
         self.fetched = 0
-        """How often a box took tuples from storage."""
+        """How many times a box took tuples from storage."""
         self.preemptions = 0
         self.together = False
-        """Whether all results of a call leave when it ends, not each when the tuple behind it is done."""
+        """Whether all results of a call leave when it ends, instead of each when the tuple that caused it is done."""
 
     @property
     def busy(self) -> bool:
@@ -63,23 +63,24 @@ class Processors:
 
     @property
     def held(self) -> int:
-        """Tuples that calls under way or preempted have taken: they still need memory."""
+        """Tuples taken by calls under way or preempted: they still use memory."""
         return sum(work.call.tuples for work in self._works() if work.call is not None)
 
     def under_way(self, now: int) -> int:
-        """Return the nanoseconds that processors have worked on calls that have not ended."""
+        """Return the nanoseconds that processors have spent on calls that have not ended."""
         calls = [work.call for work in self._running if work is not None]
         return sum(max(0, now - call.taken_up) for call in calls if call is not None)
 
     def _works(self) -> list[BegunStep]:
         return [*(work for work in self._running if work is not None), *self._preempted.values()]
 
-    # What policies see
+    # The policy's view
 
     def view(self, snapshot: Snapshot, preemptive: bool) -> Snapshot:
-        """Return a snapshot with what is under way; a preemptive policy may choose such units, too.
+        """Return the snapshot with steps under way added; a preemptive policy may choose their units, too.
 
-        Steps under way change units without anybody hearing of it, so for it any unit may have changed.
+        Such steps change the readings of their units without a notice, so for a preemptive policy any unit may have
+        changed.
         """
         works = self._works()
         if not works:
@@ -104,7 +105,7 @@ class Processors:
         return snapshot._replace(ready=ready, waiting=waiting, oldest=oldest, changed=None) if preemptive else snapshot
 
     def _boxes_at_work(self) -> Mask:
-        """Return which boxes belong to steps under way; those of preempted ones may be asked for."""
+        """Return which boxes belong to running steps; boxes of preempted ones may be chosen."""
         if not self._preempted:
             return self._runtime.busy
         at_work: Mask = np.zeros_like(self._runtime.busy)
@@ -116,7 +117,7 @@ class Processors:
     # Beginning
 
     def start(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, wait: int = 0) -> int:
-        """Begin steps while processors are free; return how many began. One whose boxes are at work is refused."""
+        """Begin steps while processors are free; return how many began. A step whose boxes are in use is refused."""
         begun = 0
         for step in steps:
             if not self.free:
@@ -141,7 +142,7 @@ class Processors:
             work = BegunStep(step.unit, step.tuples, unit.boxes if order is None else order, plan)
             if not self._next_call(work, begin):
                 self._runtime.release(boxes)
-                return False  # there was nothing to do after all
+                return False  # nothing was left to do
         work.worker = self._running.index(None)
         work.started = now
         self._running[work.worker] = work
@@ -149,28 +150,28 @@ class Processors:
         return True
 
     def _holder(self, unit: int) -> BegunStep | None:
-        """Return a preempted step that holds a box of this unit: it has to be brought to its end first."""
+        """Return a preempted step that holds a box of this unit, and must be completed first."""
         for work in self._preempted.values():
             if not self._own[unit].isdisjoint(self._own[work.unit]):
                 return work
         return None
 
     def _next_call(self, work: BegunStep, begin: int) -> bool:
-        """Begin the next call of a step that has anything to do; False if there is none."""
+        """Begin the step's next call that has something to do; return False if there is none."""
         costs = self._costs
         while work.place < len(work.order):
             box = self._runtime.boxes[work.order[work.place]]
             work.place += 1
             fed = work.fed.pop(box.index, 0)
             others = sum([cursor.waiting for cursor in box.cursors]) - fed
-            # At most the step's limit of each queue, or what the step itself has put there.
+            # At most the step's limit of each queue, or what the step itself has queued there.
             trains = self._runtime.take_next(box, max(fed, work.limit), self._own[work.unit])
             if trains is None:
                 continue
             parts = [train.numbers for train in trains if len(train.numbers)]
             numbers = parts[0] if len(parts) == 1 else np.sort(np.concatenate([*parts, _NO_NUMBERS]))
             offsets, cost = costs.spend(box.index, numbers)
-            fetched = min(others, len(numbers))  # they have waited longer than what this step put there
+            fetched = min(others, len(numbers))  # those waited longer than the tuples that this step queued
             storage = costs.storage if fetched else 0
             work.taken += fetched
             self.fetched += fetched > 0
@@ -185,7 +186,7 @@ class Processors:
     # Preempting
 
     def switch(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int) -> int:
-        """Let the first units of a plan run, as many as there are processors, and preempt others for them."""
+        """Run the first units of a plan, as many as there are processors, and preempt others for them."""
         wanted = {step.unit: step for step in steps[: self.count]}
         running = [work for work in self._running if work is not None]
         missing = [step for unit, step in wanted.items() if all(work.unit != unit for work in running)]
@@ -198,12 +199,12 @@ class Processors:
             self._preempt(stoppable.pop(), now)
             switched += self.start([step], snapshot, now, plan, self._costs.preemption)
         if not begun and not switched and running and running[0].call is not None:
-            # Somebody's processor was used to find out that nothing has to change.
+            # A processor was used to find that nothing changes.
             running[0].call.delay(now, self._costs.scheduler)
         return begun + switched
 
     def _can_begin(self, unit: int) -> bool:
-        """Whether a unit's boxes are used by nobody who is under way."""
+        """Return whether no running step uses the unit's boxes."""
         own = self._own[unit]
         return all(work is None or own.isdisjoint(self._own[work.unit]) for work in self._running)
 
@@ -220,7 +221,7 @@ class Processors:
     # Ending
 
     def finish(self, now: int) -> int:
-        """End the calls whose moment has come, and begin the next ones of their steps; return how many ended."""
+        """End the calls that are due, and begin the next calls of their steps; return how many ended."""
         ended = 0
         for at, work in enumerate(self._running):
             while work is not None and work.end <= now:
@@ -247,7 +248,7 @@ class Processors:
             work.log.append(CallRecord((box.index,), call.taken_up, call.end, call.tuples, tuples))
 
     def _call(self, box: RunningBox, call: UnderWay, work: BegunStep) -> Sequence[Train]:
-        """Call a box and pass its results on; returns them."""
+        """Call a box and pass its results on; return them."""
         spent = call.cost - call.storage
         result = whole(self._runtime.run(box, call.trains, spent))
         box.note_deadline()
@@ -270,34 +271,34 @@ class Processors:
     def _record(self, work: BegunStep, now: int, preempted: bool) -> None:
         if self._recorder is not None:
             self._recorder.step(work.unit, work.worker, work.started, now, work.taken, work.log, preempted, work.plan)
-            work.log, work.taken = [], 0  # if it goes on, only what comes then is new
+            work.log, work.taken = [], 0  # if it resumes, only what follows is recorded
 
 
 class Following:
-    """Plans as the engine `local` carries them out: all steps one after the other, before anybody looks.
+    """Executes plans as the engine `local` does: all steps one after the other before the loop looks again.
 
-    What arrives meanwhile waits until the plan's end, and is let in all at once. While load is shed, steps that have
-    been found to last longer than a look are cut into parts, between which drop boxes can come and go.
-    For one processor, and for policies that do not preempt.
+    Tuples that arrive meanwhile wait until the end of the plan, and are let in together. While load is shed, steps that
+    were found to last longer than a look are cut into parts, between which drop boxes can be inserted and removed. For
+    one processor, and for policies that do not preempt.
     """
 
     def __init__(self, processors: Processors, costs: Costs) -> None:
         self._processors = processors
         self._costs = costs
         self.in_parts = False
-        """Whether long steps are cut: while load is being shed."""
+        """Whether long steps are cut, as they are while load is shed."""
         self._steps: deque[Step] = deque()
         self._snapshot: Snapshot | None = None
         self._plan = 0
         self._parts = Parts()
-        self._begun: tuple[int, int, int] | None = None  # the part under way: when it began, its tuples, its unit
+        self._begun: tuple[int, int, int] | None = None  # the part under way: its beginning, tuples and unit
         self.intake = 0
-        """Nanoseconds spent on letting tuples in and on what else a round needs."""
+        """Nanoseconds spent on letting tuples in and on the rounds themselves."""
         self.owed = 0
-        """Nanoseconds that rounds took in which no step began; they pass before anything else does."""
+        """Nanoseconds of rounds in which no step began, to be spent before anything else happens."""
 
     def follow(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, arrived: int) -> int:
-        """Take up a plan; return whether one of its steps began. `arrived` tuples were let in for it."""
+        """Take on a plan, for which `arrived` tuples were let in; return whether one of its steps began (0 or 1)."""
         self._steps, self._snapshot, self._plan, self._begun = deque(steps), snapshot, plan, None
         taking_in = self._costs.round + round(arrived * self._costs.arrival)
         self.intake += taking_in
@@ -306,8 +307,8 @@ class Following:
         return begun
 
     def goes_on(self, now: int) -> bool:
-        """Begin the plan's next step if it is time; return whether the plan is still being carried out."""
-        # The policy was asked for this plan before its first step.
+        """Begin the plan's next step if it is time; return whether the plan is still under way."""
+        # The time for asking the policy was spent before the plan's first step.
         if self._processors.busy:
             return True
         if self._begun is not None:
@@ -328,7 +329,7 @@ class Following:
         return 0
 
     def _note(self, now: int) -> None:
-        """Note how long the part before has lasted."""
+        """Record the duration of the part that has ended."""
         assert self._begun is not None
         began, taken, unit = self._begun
         self._begun = None

@@ -1,4 +1,4 @@
-"""Steps in virtual time: which call of a step is under way, on which trains, and how much of it is done."""
+"""Steps in virtual time: the call under way, its trains, and how much of it is done."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _FAR = int(np.iinfo(np.int64).max)
 
 
 class Stretch(NamedTuple):
-    """A time in which a call is worked on: it begins at a moment, when some nanoseconds of the call are done."""
+    """A period in which a call is worked on: its start, and the nanoseconds of the call done before."""
 
     done: int
     moment: int
-    """Far away while the call is halted."""
+    """Far in the future while the call is halted."""
 
 
 @dataclass(slots=True)
 class UnderWay:
-    """A box call under way: its trains are taken, its results come when it ends."""
+    """A box call under way: its trains are taken, its results leave when it ends."""
 
     box: int
     trains: tuple[Train, ...]
@@ -39,15 +39,15 @@ class UnderWay:
     numbers: Int64s
     """The arrival numbers of its tuples, ascending."""
     offsets: Int64s
-    """By tuple: after how many nanoseconds of the call it is done."""
+    """By tuple: the nanoseconds of the call after which it is done."""
     cost: int
-    """Nanoseconds of the whole call, its overheads included."""
+    """Nanoseconds of the whole call, including overheads."""
     storage: int
-    """How many of them are for taking its tuples from storage."""
+    """The part of `cost` spent on taking tuples from storage."""
     stretches: list[Stretch]
-    """In which times it was worked on; the last one may still last."""
+    """The periods in which it was worked on; the last one may be under way."""
     taken_up: int
-    """When a processor began to work on it, the last time."""
+    """When a processor last began to work on it."""
 
     @property
     def oldest(self) -> int:
@@ -56,35 +56,35 @@ class UnderWay:
 
     @property
     def end(self) -> int:
-        """When it ends, if nothing comes between."""
+        """When it ends unless it is preempted or delayed."""
         done, moment = self.stretches[-1]
         return moment + self.cost - done
 
     def done(self, now: int) -> int:
-        """Return the nanoseconds of it that are done."""
+        """Return the nanoseconds of the call that are done."""
         done, moment = self.stretches[-1]
         return min(self.cost, done + max(0, now - moment))
 
     def halt(self, now: int) -> None:
-        """Stop working on it."""
+        """Stop working on the call."""
         done = self.done(now)
-        if self.stretches[-1].done == done:  # a stretch without work was none
+        if self.stretches[-1].done == done:  # drop a stretch without work
             self.stretches.pop()
         self.stretches.append(Stretch(done, _FAR))
 
     def go_on(self, moment: int) -> None:
-        """Work on it again from a moment on."""
+        """Resume work on the call at a moment."""
         self.stretches[-1] = Stretch(self.stretches[-1].done, moment)
 
     def delay(self, now: int, span: int) -> None:
-        """Let it stand still for a time, from now on or from when work on it begins."""
+        """Suspend the call for `span` nanoseconds, from now or from when work on it begins."""
         moment = max(now, self.stretches[-1].moment)
         self.halt(now)
         self.go_on(moment + span)
 
     def leaving(self, train: Train) -> Int64s:
         """Return when each result left: one after the other, as the tuples that caused them were done."""
-        if len(self.offsets) < 2:  # nobody left before the end
+        if len(self.offsets) < 2:  # with one tuple, all results leave at the end
             return np.full(len(train), self.end, np.int64)
         done = self.cost - self.offsets[-1] + self.offsets[_causes(self.numbers, train.numbers)]
         begun, moments = np.array(self.stretches, np.int64).T
@@ -94,10 +94,10 @@ class UnderWay:
 
 
 def _causes(numbers: Int64s, results: Int64s) -> Int64s:
-    """Return by result the place of the tuple that caused it, which has the same arrival number.
+    """Return by result the index of the tuple that caused it, which has the same arrival number.
 
-    Where several have it, their results are shared out among them in their order: each has one, or as many more as
-    there are more results; of fewer results, each waits for the last that may have caused it.
+    If several tuples share a number, its results are divided among them in order, as evenly as possible. If there are
+    fewer results than tuples, each result waits for the last tuple that may have caused it.
     """
     after = np.searchsorted(numbers, results, side="right")
     causes: Int64s = np.maximum(after - 1, 0)
@@ -113,49 +113,49 @@ def _causes(numbers: Int64s, results: Int64s) -> Int64s:
 
 @dataclass(slots=True)
 class BegunStep:
-    """A step that has begun. It is under way on a processor, or preempted."""
+    """A step that has begun: running on a processor, or preempted."""
 
     unit: int
     limit: int
     order: Sequence[int]
     plan: int
     place: int = 0
-    """Which of its calls comes next."""
+    """The index of its next call in `order`."""
     call: UnderWay | None = None
     fed: dict[int, int] = field(default_factory=dict)
-    """By box: the tuples that calls of this step have handed to it: they need not be fetched from storage."""
+    """By box: tuples queued for it by calls of this step, which need not be fetched from storage."""
     worker: int = -1
     started: int = 0
-    """When the processor took it up, the last time; work on it begins when overheads are over."""
+    """When a processor last took it up; work begins after the overheads."""
     taken: int = 0
-    """Tuples that it has taken from queues that others filled."""
+    """Tuples taken from queues that other steps filled."""
     log: list[CallRecord] = field(default_factory=list)
 
     @property
     def end(self) -> int:
-        """When the call under way ends."""
+        """When the current call ends."""
         assert self.call is not None
         return self.call.end
 
 
 _WARM, _COOLER = 8, 4
-"""Calls of a box that are warming up, and how many times less each takes for it than the one before."""
+"""Calls of a box with extra warm-up time, and the factor by which that time shrinks per call."""
 _UNEVEN = 7
-"""Which draw decides how uneven a call is: another one than that of the costs of tuples."""
+"""The index of the random draw for the noise of calls, distinct from that for tuple costs."""
 _TWICE: Int64s = np.zeros(2, np.int64)
 _FRACTIONS = 20
-"""Bits of a nanosecond that are carried on from call to call."""
+"""Fractional bits of a nanosecond that are carried over from call to call."""
 
 
 class Costs:
-    """What calls cost, in whole nanoseconds.
+    """The costs of calls, in whole nanoseconds.
 
-    Parts of a nanosecond are carried on to a box's next call, so that all its calls together cost the same however
-    its tuples are cut into trains.
+    Fractions of a nanosecond are carried over to a box's next call, so that its total cost is the same however its
+    tuples are cut into trains.
     """
 
     def __init__(self, checked: CheckedNetwork, model: Model) -> None:
-        """Find the cost of every box: the model's, its own where it is universal, or the model's default."""
+        """Determine every box's cost: the model's, its own if it is universal, or the model's default."""
         model.check({box.name: box for box in checked.order})
         self._names = [box.name for box in checked.order]
         said = [box.spec.modelled for box in checked.order]
@@ -187,14 +187,14 @@ class Costs:
         self._called = [0] * len(checked.order)
 
     def spend(self, box: int, numbers: Int64s) -> tuple[Int64s, int]:
-        """Begin a call; return after how many nanoseconds each of its tuples is done, and what all of it costs.
+        """Begin a call; return after how many nanoseconds each of its tuples is done, and what the call costs in total.
 
-        Where costs are to be learned, first calls take longer, and every call is off by chance: a hash of seed, box
-        and the number of the call, so that a run repeats exactly.
+        If costs are to be learned, a box's first calls take longer and every call varies: by a hash of seed, box and
+        the number of the call, so that a run is reproducible.
         """
         offsets = self.offsets(box, numbers)
         if not len(offsets):
-            return offsets, 0  # passing on a mark is no work
+            return offsets, 0  # passing on a mark is free
         cost = self.call[box]
         if self._learned is not None:
             at = self._called[box]
@@ -207,14 +207,14 @@ class Costs:
         return offsets, cost + int(offsets[-1])
 
     def _uneven(self, box: int, call: int, noise: float) -> float:
-        """Return the factor by which a call is off: lognormal, with a mean of 1."""
+        """Return the factor by which a call's duration varies: lognormal, with a mean of 1."""
         keys = tuple_keys(self._seed, self._names[box], np.array([2 * call, 2 * call + 1]), _TWICE)
         first, second = (float(one) for one in draw(keys, _UNEVEN))
         normal = math.sqrt(-2 * math.log(1 - first)) * math.cos(2 * math.pi * second)
         return math.exp(noise * normal - noise * noise / 2)
 
     def offsets(self, box: int, numbers: Int64s) -> Int64s:
-        """Return after how many nanoseconds each of a call's tuples is done, one after the other."""
+        """Return after how many nanoseconds each tuple of a call is done, one after the other."""
         count = len(numbers)
         if not count:
             return np.zeros(0, np.int64)
@@ -233,9 +233,9 @@ class Costs:
         return offsets
 
     def declare(self, statistics: Statistics) -> None:
-        """Let policies know what the model knows: costs, and what universal boxes say of their selectivity.
+        """Declare what the model knows to policies: costs, and the declared selectivity of universal boxes.
 
-        Where costs are to be learned nobody is told anything, as in real engines.
+        If costs are to be learned, nothing is declared, as in real engines.
         """
         if self._learned is not None:
             return
@@ -256,7 +256,7 @@ def _whole(seconds: float) -> tuple[int, int]:
 
 
 def _split(seconds: Floats) -> tuple[Int64s, Int64s]:
-    """Return whole nanoseconds, and what is left of them in small parts: sums of both are exact in any order."""
+    """Return whole nanoseconds, and the remainder as integer fractions, so that sums of both are exact in any order."""
     nanoseconds = seconds * SECOND
     whole = np.floor(nanoseconds)
     return whole.astype(np.int64), np.rint((nanoseconds - whole) * (1 << _FRACTIONS)).astype(np.int64)

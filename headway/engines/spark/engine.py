@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
+from headway.columns import quiet
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
 from headway.engines.control import Stopping, ending, leave
@@ -38,10 +39,10 @@ from headway.trains import NOTHING, Train
 
 _STATUS_EVERY = SECOND // 4
 _PULL_EVERY = SECOND // 50
-"""How often sources that speak all the time are listened to: often enough for any micro-batch."""
+"""Least interval between pulls from sources that deliver continually: often enough for any micro-batch."""
 _CHUNK = 65_536
 _BACKLOG = 2_000_000
-"""Tuples that may wait before sources without rates are held back."""
+"""Tuples that may wait for a unit before sources without rates are held back."""
 
 
 class SparkEngine:
@@ -51,19 +52,19 @@ class SparkEngine:
         """Run until all inputs have ended and everything is delivered.
 
         The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. With a state
-        directory it only stops: the run can be continued. A second one gives up, and so does the first while queries
+        directory the run only stops, and can be continued. A second signal aborts, and so does the first while queries
         start.
         """
-        with ending(settings.control) as (stack, stopping):
+        with ending(settings.control) as (stack, stopping), quiet():
             return _Run(checked, settings, stack, stopping).go()
 
 
 class _StoppedEarlyError(Exception):
-    """Somebody wants the run to end before it has begun."""
+    """The run was asked to end before it began."""
 
 
 class _Run:
-    """One run."""
+    """One run on Spark."""
 
     def __init__(
         self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
@@ -116,7 +117,7 @@ class _Run:
     # The loop
 
     def go(self) -> RunResult:
-        """Run to the end."""
+        """Run until the end."""
         try:
             self._stopping.begin()
             started = self._start()
@@ -124,7 +125,7 @@ class _Run:
             if started:
                 drive(self._loop, self)
                 if self._loop.stopped_by is not None and self._settings.state is not None:
-                    self._seal()  # what is logged and not yet done goes on another time
+                    self._seal()  # what is logged but not processed continues in a later run
             stopped_by = self._stopping.by
         except Exception as error:
             if self._queries.alive(error):
@@ -145,7 +146,7 @@ class _Run:
         return RunResult(tables, summary, self._letters.table(), trace)
 
     def _start(self) -> bool:
-        """Start all queries, so that tuples may arrive. False if the run's control ends it before; a signal raises."""
+        """Start all queries. Return False if `control` ends the run before all are ready; a signal raises."""
         try:
             self._start_queries()
             if any(reader.timed or reader.live for reader in self._readers):
@@ -158,14 +159,14 @@ class _Run:
 
     def _start_queries(self) -> None:
         for unit in self._units:
-            if not self._settings.may_shed:  # Spark's own operations could not tell how much was dropped
+            if not self._settings.may_shed:  # Spark's own operations could not report how much was dropped
                 front = choose_front(self._state.program, unit.work, self._state.front)
                 unit.work = replace(unit.work, native=None if isinstance(front, str) else front)
             doing = f"query {unit.number + 1} of {len(self._units)}"
             self._tell(doing)
             self._queries.start(unit)
-            # Each query starts a Python process, and Spark gives it ten seconds: one after the other. A query that was
-            # killed first repeats its last micro-batch; that may go on while the next one starts.
+            # Each query starts a Python process, for which Spark allows ten seconds, so they start one by one. A query
+            # that was killed first repeats its last micro-batch; that may continue while the next one starts.
             self._await(lambda unit=unit: self._gate.met(unit.number), doing)
         self._await(lambda: all(unit.asking for unit in self._units), "waiting for all queries")
 
@@ -187,8 +188,8 @@ class _Run:
         outlets = [one.delivery for one in self._outlets.results.values()]
         program, settings = self._state.program, self._settings
         self._reading = QueryReading(program, self._units, self._arrivals, self._takings, settings, self._begun)
-        # Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
-        # instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst).
+        # Half of a step's time is not computing, so another unit can use it at little cost. With one worker instead of
+        # two on two cores, urgent results waited for long steps of other units (5 s instead of 3 s at worst).
         workers = self._settings.workers or self._queries.parallelism
         self._reading.workers = max(1, min(workers, len(self._units)))
         self._reading.attach(self.sources, feeds, outlets, self._letters, self._settings.schedule)
@@ -203,11 +204,11 @@ class _Run:
         if self._recovered:
             self.sources.go_on(self._log.newest.reached, self._log.newest.positions)
         if self._recovered and any(box.spec.timeout is not None for box in self._checked.order):
-            self.sources.tick()  # windows may have timed out while nobody looked
+            self.sources.tick()  # windows may have timed out between the processes
 
     def _start_steering(self) -> None:
         for unit in self._units:
-            self._sifting.clear(unit.id, unit.position)  # what was dropped before a crash was for the load of that time
+            self._sifting.clear(unit.id, unit.position)  # drops before a crash were for the load at that time
         drops = QueryDrops(self._reading, self._sifting, self._queries.parallelism)
         self._takings.sifted = drops.count
         policy, now = self._settings.make_policy(), self._clock.now()
@@ -217,7 +218,7 @@ class _Run:
         self._loop = Loop(self, policy, schedule, self._steering, self._recorder, manner, ended=ended)
 
     def _warm_up(self) -> None:
-        """Run every query once on nothing, so that the first tuples do not wait for classes to load."""
+        """Run every query once without tuples, so that the first tuples do not wait for classes to load."""
         if self._recovered or self._queries.application in warm:
             return
         self._log.append({}, 0, self._clock.now(), positions=self._log.positions)
@@ -229,7 +230,7 @@ class _Run:
     # What the loop reads
 
     full = False
-    """Sources are not held back: only those without rates are, see `admit`; the log has room for the others."""
+    """Never: `admit` holds back only sources without rates; the log has room for the others."""
     ready = False
 
     @property
@@ -248,8 +249,8 @@ class _Run:
         return self._takings.deadline
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
-        """Return what is true now."""
-        # Nobody waits for tuples that do not come: those of sources that wait themselves.
+        """Return the current snapshot."""
+        # While memory is full, sources that wait to be asked are held back, so policies must not wait for their tuples.
         held = self._reading.queued > self._settings.memory and not self.sources.pressing
         more = not self.sources.ended and not held
         snapshot = self._reading.snapshot(more, self._loop.planning_seconds)
@@ -257,10 +258,10 @@ class _Run:
             self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
         return snapshot
 
-    # What the loop has done
+    # Instructions of the loop
 
     def begin(self) -> Round:
-        """Begin a round: hear which units have committed."""
+        """Begin a round: check which units have committed."""
         before = sum(unit.busy for unit in self._units)
         self._listen()
         self._reading.peak_queued = max(self._reading.peak_queued, self._reading.queued)
@@ -268,20 +269,20 @@ class _Run:
         return Round(self._clock.now(), ended, self._stopping.commands())
 
     def close(self) -> None:
-        """Read no more from sources."""
+        """Stop reading from sources."""
         self.sources.stop()
 
     def tick(self) -> None:
-        """Let a clock tick arrive, for the windows that have timed out."""
+        """Let a clock tick arrive for windows that have timed out."""
         self._takings.forget_deadlines()
         self.sources.tick()
 
     def end(self) -> None:
-        """Let the end arrive."""
+        """Let the end of all inputs arrive."""
         self.sources.end()
 
     def admit(self, held: bool) -> None:
-        """Let tuples arrive, and write them to the log if it is time."""
+        """Let tuples arrive, and seal them in the log if it is time."""
         begun = stopwatch()
         self._pull()
         if self._arrivals.due:
@@ -307,16 +308,16 @@ class _Run:
         return self._steering.totals(now, self._reading.spent(self._loop.planning, self._loop.plans))
 
     def _pull(self) -> None:
-        """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
+        """Let tuples arrive; from sources without rates as many as a long train takes, but only for a short time."""
         patience = stopwatch() + _PULL_EVERY
         while self.sources.pull(self._hungry()) and self.sources.more_in_turn:
-            # Units that ask meanwhile are not heard yet: a slow source would keep them waiting until its end.
+            # Units that ask meanwhile are not noticed yet: a slow source would keep them waiting until its end.
             asking = any(unit.asking for unit in self._units) or self._gate.waiting()
             if stopwatch() > patience and (asking or self._arrivals.due):
                 return
 
     def _carry_out(self, step: Step, plan: int) -> bool:
-        """Grant a step, as a cut at one arrival number; return whether there was anything to grant."""
+        """Grant a step, cut at one arrival number; return whether there was anything to grant."""
         unit = self._units[step.unit]
         if not unit.asking:
             return False
@@ -338,7 +339,7 @@ class _Run:
             unit.granted_at, unit.plan = self._clock.now(), plan
 
     def _listen(self) -> None:
-        """Hear which units have committed and ask for more; raise what failed."""
+        """Note which units have committed and ask for more; raise failures."""
         if self._failure is not None:
             raise self._failure
         for number, committed in self._gate.waiting().items():
@@ -369,7 +370,7 @@ class _Run:
         return end is not None and all(unit.asking and unit.committed >= end for unit in self._units)
 
     def _tell(self, doing: str) -> None:
-        """Say what is done before tuples can arrive."""
+        """Report what is being started, before tuples can arrive."""
         if self._settings.on_status is not None:
             seconds = (stopwatch() - self._begun) / SECOND
             self._settings.on_status(Status(seconds, 0, 0, 0, 0, 0, False, starting=doing))
@@ -387,7 +388,7 @@ class _Run:
             self._wake.clear()
 
     def _sleep(self, until: int | None) -> None:
-        """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
+        """Sleep until something can happen: a query asks, a tuple is due, a window times out, live tuples arrive."""
         now, shown = self._clock.now(), self._settings.on_status is not None
         moments = [until, self._next_status if shown else None]
         if self._settings.may_shed:
@@ -420,15 +421,15 @@ class _Run:
                 feed.reader.acknowledge(logged.get(feed.name, 0), refused.get(feed.name, 0))
 
     def _hungry(self) -> bool:
-        """Whether sources without rates should give more."""
+        """Whether sources without rates should be read."""
         if not self.sources.more_in_turn or self._reading.queued > self._settings.memory:
             return False
         return self._reading.longest < _BACKLOG
 
-    # What queries ask and bring
+    # Requests and results of queries
 
     def _tasks(self, unit: int, after: int, upto: int) -> list[Any]:
-        """Return the tasks of a micro-batch; called from the gate."""
+        """Return the tasks of a micro-batch. Called from the gate's threads."""
         one = self._units[unit]
         sources = one.cut.sources
         states = self._state.before(one, after, upto, self._log.issued)
@@ -439,7 +440,7 @@ class _Run:
         return split_tasks(self._log, sources, after, upto, self._queries.parallelism, marks, sieves)
 
     def _deliver(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
-        """Take the results of a micro-batch; called from Spark's callback thread."""
+        """Handle the results of a micro-batch. Called from Spark's callback thread."""
         try:
             self._takings.take(unit, rows, trains, batch)
         except BaseException as error:

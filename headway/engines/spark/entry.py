@@ -1,4 +1,4 @@
-"""Where the Spark engine makes itself known. Spark is loaded when a run starts, so that other engines do not wait."""
+"""Registers the Spark engine. Spark is imported when a run starts, so that other engines need not wait for it."""
 
 from headway.connectors.spark import register_session
 from headway.engines.runs import Engine, register_engine

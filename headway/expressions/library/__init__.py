@@ -1,1 +1,1 @@
-"""The built-in functions, by group. Each is a name, a signature for people and a builder of nodes."""
+"""The built-in functions, by group. Each has a name, a signature for documentation and a builder of its node."""

@@ -1,4 +1,4 @@
-"""What a built-in function is: one row of a table, with its signature, what it takes and what builds its node."""
+"""Built-in functions as table rows: signature, argument conversions and node builder."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from headway.network.schema import TIMESTAMP, type_name
 
 Test = Callable[[pa.DataType], bool]
 Take = Callable[[Node, str], Node]
-"""Makes of an argument what a function takes, or raises an ExpressionError; it is also given the function's name."""
+"""(argument, function name) -> the argument as the function takes it; may raise an ExpressionError."""
 
 
 def as_given(node: Node, name: str) -> Node:
-    """Return an argument as it is."""
+    """Return an argument unchanged."""
     return node
 
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A built-in scalar function: its signature as the docs show it, what builds its node, and what it takes.
+    """A built-in scalar function: its signature as documented, its node builder, and how it converts its arguments.
 
-    `takes` is by argument, the last also for all that follow. `synonyms` are its other
-    names. `over_bytes` builds its form over binary values, where all arguments that it would take as text are binary.
+    `takes` converts by position; the last one also applies to all arguments after it. `synonyms` are alternative names.
+    `over_bytes` builds the variant for binary values, used if all its text arguments are binary.
     """
 
     signature: str
@@ -51,16 +51,16 @@ class Builtin:
     synonyms: tuple[str, ...] = ()
     over_bytes: Callable[..., Node] | None = None
     least: int | None = None
-    """The least number of arguments, where the signature does not say it."""
+    """The minimum number of arguments if the signature does not show it."""
 
     @property
     def name(self) -> str:
-        """The name by which it is called."""
+        """The primary name."""
         return self.signature.partition("(")[0]
 
     @property
     def counts(self) -> tuple[int, int | None]:
-        """The least and the greatest number of arguments; None: any."""
+        """The minimum and maximum number of arguments; a maximum of None means unlimited."""
         words = self.signature.partition("(")[2]
         needed, every = (len(re.findall(r"\w+", part)) for part in (re.sub(r"\[.*?]", "", words), words))
         if "…" in words:
@@ -68,7 +68,7 @@ class Builtin:
         return needed, every
 
     def named(self) -> Iterator[Builtin]:
-        """Yield it under each of its names."""
+        """Yield this function under each of its names."""
         for name in (self.name, *self.synonyms):
             yield replace(self, signature=name + self.signature.removeprefix(self.name), synonyms=())
 
@@ -85,29 +85,29 @@ class Builtin:
         return build(*[take(one, self.name) for take, one in zip(takes, arguments, strict=True)])
 
 
-def over_numpy(type_: pa.DataType, kernel: Callable[..., Any], warns: bool = False) -> Callable[..., Node]:
-    """Return what builds a function of one or two arguments' numpy values; NULL in, NULL out."""
+def over_numpy(type_: pa.DataType, kernel: Callable[..., Any]) -> Callable[..., Node]:
+    """Return a builder for a numpy function of one or two arguments; NULL in, NULL out."""
 
     def build(*nodes: Node) -> Node:
         if len(nodes) == 1:
-            return unary(type_, nodes[0], lambda values, valid: kernel(values), warns)
-        return binary(type_, nodes[0], nodes[1], lambda one, two, valid: kernel(one, two), warns)
+            return unary(type_, nodes[0], lambda values, valid: kernel(values))
+        return binary(type_, nodes[0], nodes[1], lambda one, two, valid: kernel(one, two))
 
     return build
 
 
 def over_each(type_: pa.DataType, function: Callable[..., object], strict: bool = True) -> Callable[..., Node]:
-    """Return what builds a function of the arguments' Python values, tuple by tuple."""
+    """Return a builder for a Python function that is called per tuple."""
     return lambda *nodes: over_values(type_, nodes, function, strict)
 
 
 def text(node: Node, name: str = "") -> Node:
-    """Return an argument as a string; numbers, dates and booleans are cast, as in Spark."""
+    """Cast an argument to string; numbers, dates and booleans are accepted, as in Spark."""
     return cast(node, STRING)
 
 
 def _taking(what: str, good: Test, type_: pa.DataType, kept: Test | None = None) -> Take:
-    """Return what casts a good argument, text or NULL to a type, and refuses others; types that are kept stay."""
+    """Return a converter that casts good types, text and NULL, and rejects others; `kept` types are not cast."""
 
     def take(node: Node, name: str) -> Node:
         if not good(node.type) and node.type not in (STRING, VOID):

@@ -1,4 +1,4 @@
-"""Conditional functions (`if` and CASE are syntax) and mathematics; decimals per value where digits are cut."""
+"""Conditional functions (`if` and CASE are syntax) and mathematics; truncating decimals is done per value."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CONDITIONALS = (
 
 
 def rounded(name: str) -> Callable[..., Node]:
-    """Return a builder of ``round(x, digits)`` or ``bround(x, digits)``; the digits must be a literal."""
+    """Return a builder for ``round(x, digits)`` or ``bround(x, digits)``; the digits must be a literal."""
     mode = ROUND_HALF_UP if name == "round" else ROUND_HALF_EVEN
 
     def made(node: Node, digits: Node | None = None) -> Node:
@@ -67,7 +67,7 @@ def rounded(name: str) -> Callable[..., Node]:
         if places is None:
             return null(node.type)
         if is_float(node.type):
-            return unary(node.type, node, _floats(places, mode), warns=True)
+            return unary(node.type, node, _floats(places, mode))
         if is_decimal(node.type):
             type_ = _decimal_type(node.type, places)
             return over_values(type_, (node,), lambda value: _cut(value, min(places, node.type.scale), mode))
@@ -102,9 +102,9 @@ def _integers(type_: pa.DataType, places: int, mode: str) -> Callable[[Any], obj
 
 
 def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Any]:
-    """Round with numpy, and exactly in Python what lies near a tie or is out of numpy's exact reach.
+    """Round with numpy; values near a tie or beyond numpy's exact range are rounded exactly in Python.
 
-    Floats are rounded as the doubles of the same value, as in Spark: 1.15 is a little less there.
+    As in Spark, a float is rounded as the double of the same value: 1.15 as a float is slightly less.
     """
     scale = 10.0**places if 0 <= places <= 22 else 0.0
 
@@ -114,7 +114,7 @@ def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Any]:
         number = Decimal(repr(value))
         last = number.as_tuple().exponent
         if (number.adjusted() > 40 and places >= 0) or (isinstance(last, int) and -last <= places):
-            return value  # a double this large has no digits to cut, and one so short neither
+            return value  # too large to have digits to round, or has too few
         return float(_cut(number, max(places, -400), mode))
 
     def kernel(values: Values, valid: Mask | None) -> Any:
@@ -127,22 +127,22 @@ def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Any]:
         doubtful = ~(np.abs(scaled) < 2.0**31) | (distance < 1e-5)
         if np.count_nonzero(doubtful):
             result[doubtful] = [exact(value) for value in values[doubtful].tolist()]
-        return result.astype(dtype) + 0.0  # decimals, by which Spark rounds, have no -0
+        return result.astype(dtype) + 0.0  # Spark rounds through decimals, which have no -0
 
     return kernel
 
 
 def _double(ufunc: Any) -> Callable[..., Node]:
-    return over_numpy(DOUBLE, ufunc, warns=True)
+    return over_numpy(DOUBLE, ufunc)
 
 
 def _doubles(*ufuncs: np.ufunc) -> list[Builtin]:
-    """Return numpy's functions of one double, called as Spark calls them."""
+    """Return numpy functions of one double under the names that Spark uses."""
     return [Builtin(f"{one.__name__.replace('arc', 'a')}(x)", _double(one), (double,)) for one in ufuncs]
 
 
 def _logarithm(ufunc: Any, least: float = 0.0) -> Callable[[Node], Node]:
-    """Return a builder of a logarithm, which is NULL where it does not exist."""
+    """Return a builder for a logarithm that is NULL where it is undefined."""
 
     def kernel(column: Column) -> Column:
         missing = column.values <= least
@@ -150,7 +150,7 @@ def _logarithm(ufunc: Any, least: float = 0.0) -> Callable[[Node], Node]:
             return Column(ufunc(column.values), column.valid)
         return Column(ufunc(column.values), both(column.valid, ~missing))
 
-    return lambda node: over_columns(DOUBLE, (node,), kernel, warns=True)
+    return lambda node: over_columns(DOUBLE, (node,), kernel)
 
 
 _ln = _logarithm(np.log)
@@ -159,7 +159,7 @@ _ln = _logarithm(np.log)
 def _log(first: Node, second: Node | None = None) -> Node:
     if second is None:
         return _ln(first)
-    return binary(DOUBLE, _ln(second), _ln(first), lambda one, two, valid: np.divide(one, two), warns=True)
+    return binary(DOUBLE, _ln(second), _ln(first), lambda one, two, valid: np.divide(one, two))
 
 
 def _absolute(node: Node) -> Node:
@@ -171,11 +171,11 @@ def _absolute(node: Node) -> Node:
 
 
 def _whole(name: str, ufunc: Any, mode: str) -> Callable[[Node], Node]:
-    """Return a builder of ceil or floor: bigint from doubles and whole numbers, decimal from decimals."""
+    """Return a builder for ceil or floor: bigint for doubles and integers, decimal for decimals."""
 
     def kernel(values: Values, valid: Mask | None) -> Any:
         cut = ufunc(values)
-        cut = np.where(np.isnan(cut), 0.0, cut)  # as in Spark, which refuses only what is too large
+        cut = np.where(np.isnan(cut), 0.0, cut)  # NaN gives 0: Spark only rejects values that are too large
         inside = (cut >= -(2.0**63)) & (cut < 2.0**63)
         check(~inside, valid, f"bigint overflow in {name}")
         return np.where(inside, cut, 0.0).astype(np.int64)
@@ -186,13 +186,13 @@ def _whole(name: str, ufunc: Any, mode: str) -> Callable[[Node], Node]:
         if is_decimal(node.type):
             type_ = pa.decimal128(min(38, node.type.precision - node.type.scale + 1), 0)
             return over_values(type_, (node,), lambda value: value.to_integral_value(mode))
-        return unary(BIGINT, cast(node, DOUBLE), kernel, warns=True)
+        return unary(BIGINT, cast(node, DOUBLE), kernel)
 
     return made
 
 
 def _extreme(name: str, operator: str) -> Callable[..., Node]:
-    """Return a builder of greatest or least, which skip NULLs."""
+    """Return a builder for greatest or least, which ignore NULLs."""
 
     def made(*arguments: Node) -> Node:
         type_ = common_of([node.type for node in arguments], name)
@@ -218,7 +218,7 @@ def _extreme(name: str, operator: str) -> Callable[..., Node]:
 
 
 def _pmod(one: Node, two: Node) -> Node:
-    """Return the remainder that is not negative (for a positive divisor)."""
+    """Return the remainder, made non-negative (for a positive divisor)."""
     remainder = arithmetic("%", one, two)
     divisor = cast(two, remainder.type)
     if is_decimal(remainder.type):
@@ -230,7 +230,7 @@ def _pmod(one: Node, two: Node) -> Node:
         safe = np.where(by == 0, 1, by).astype(rest.dtype)
         return np.where(rest < 0, np.fmod(rest + safe, safe), rest)
 
-    return over_numpy(remainder.type, kernel, warns=True)(remainder, divisor)
+    return over_numpy(remainder.type, kernel)(remainder, divisor)
 
 
 def _is_nan(node: Node) -> Node:
@@ -249,14 +249,14 @@ def _nanvl(one: Node, two: Node) -> Node:
 
 
 def _to_the(base: Any, exponent: Any) -> Any:
-    """Return powers by Java's rules: numpy says that 1 to the power of anything is 1, and -1 to that of infinity."""
+    """Return powers by Java's rules: NaN for a NaN exponent, and for |base| = 1 with an infinite one."""
     result = np.power(base, exponent)
     unknown = np.isnan(exponent) | ((np.abs(base) == 1.0) & np.isinf(exponent))
     return np.where(unknown, np.nan, result) if np.count_nonzero(unknown) else result
 
 
 def _angle(y: Any, x: Any) -> Any:
-    """Return arc tangents as Spark does, which has no -0 here."""
+    """Return arc tangents as in Spark, which treats -0 as 0 here."""
     return np.arctan2(y + 0.0, x + 0.0)
 
 

@@ -1,7 +1,7 @@
-"""String functions. Arrow does those whose other arguments are literals, Python the rest value by value.
+"""String functions: with Arrow if all other arguments are literals, otherwise in Python per value.
 
-Some also exist over bytes, as in Spark: there they count and cut bytes, and bytes come out. Other string functions
-take binary values for UTF-8 text.
+As in Spark, some also work on bytes: they count and cut bytes, and return bytes. Other string functions treat binary
+values as UTF-8 text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _arrow(type_: pa.DataType, kernel: Callable[[Any], Any]) -> Callable[[Node],
 
 
 def _cased(ascii_kernel: Callable[[Any], Any], change: Callable[[str], str]) -> Callable[[Node], Node]:
-    """Return a change of case. Beyond ASCII one letter may become two, as in Java, and Arrow changes one for one."""
+    """Return a case conversion. Beyond ASCII a letter may become two, as in Java, but Arrow maps one to one."""
 
     def one(value: str) -> str:
         result = change(value)
@@ -74,7 +74,7 @@ def _substring(string: Node, position: Node, *length: Node) -> Node:
     if _constant(position, *length):
         start = position.value - 1 if position.value > 0 else position.value
         stop = start + max(0, length[0].value) if length else None
-        if start >= 0 or stop is None or stop < 0:  # substring(s, -2, 5), counted from the end, runs past it
+        if start >= 0 or stop is None or stop < 0:  # from the end, substring(s, -2, 5) could run past it
             return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
     return over_values(STRING, (string, position, *length), _part)
 
@@ -103,7 +103,7 @@ def _concat_ws(separator: Node, *arguments: Node) -> Node:
 
     def joined(joint: Any, *arrays: Any) -> Any:
         check_joined("concat_ws", list(arrays), len(arrays) - 1, joint)
-        # Arrow leaves out rows of which all parts are NULL: theirs is the empty text.
+        # Arrow skips rows whose parts are all NULL, but the result for them is empty text.
         empty = functools.reduce(pc.and_, [pc.is_null(array) for array in arrays])
         first = pc.if_else(empty, pa.scalar("", arrays[0].type), arrays[0])
         return pc.binary_join_element_wise(first, *arrays[1:], joint, null_handling="skip")
@@ -128,7 +128,7 @@ def _replace(*nodes: Node) -> Node:
 def _search(
     signature: str, kernel: Any, function: Callable[[str, str], bool], over_bytes: Callable[..., bool]
 ) -> Builtin:
-    """Return the row of a function that looks for a part; Arrow's kernel takes literals only."""
+    """Return the table row of a function that searches for text; Arrow's kernel only takes a literal."""
 
     def build(string: Node, part: Node) -> Node:
         if not _constant(part):
@@ -179,8 +179,8 @@ def _translate(string: Node, old: Node, new: Node) -> Node:
     if before is None or after is None:
         return null(STRING)
     table: dict[int, str | None] = {}
-    for one, other in itertools.zip_longest(before, after[: len(before)]):  # what has no partner is deleted
-        table.setdefault(ord(one), other)  # the first mention counts
+    for one, other in itertools.zip_longest(before, after[: len(before)]):  # no counterpart: deleted
+        table.setdefault(ord(one), other)  # the first occurrence wins
     return over_values(STRING, (string,), lambda value: value.translate(table))
 
 
@@ -191,7 +191,7 @@ def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
 
 
 def _part(value: str, position: int, length: int = 2**31 - 1) -> str:
-    """Return a part; positions count from 1, negative ones from the end."""
+    """Return a substring; positions count from 1, negative ones from the end."""
     start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
     return value[max(start, 0) : max(start + max(length, 0), 0)]
 
@@ -201,7 +201,7 @@ def _capitalised(value: str) -> str:
 
 
 def _replaced(value: str, search: str, replacement: str = "") -> str:
-    """Return the value with all occurrences replaced; an empty search changes nothing."""
+    """Replace all occurrences; an empty search text changes nothing."""
     if not search:
         return value
     growth = utf8_length(replacement) - utf8_length(search)
@@ -216,7 +216,7 @@ def _repeated(value: str, times: int) -> str:
 
 
 def _located(part: str | None, value: str | None, position: int | None = 1) -> int | None:
-    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
+    """Find a part at or after `position`, counted from 1; 0 if absent or `position` is NULL; 1 for an empty part."""
     if position is None:
         return 0
     if part is None or value is None:
@@ -227,13 +227,13 @@ def _located(part: str | None, value: str | None, position: int | None = 1) -> i
 
 
 def _padding(name: str) -> Callable[..., str]:
-    """Return lpad or rpad, which fill or cut a value to a length."""
+    """Return lpad or rpad, which pad or cut a value to a length."""
 
     def padded(value: str, length: int, pad: str = " ") -> str:
         missing = max(0, length) - len(value)
         if missing <= 0 or not pad:
             return value[: max(0, length)]
-        check_bytes(name, len(value) + missing)  # at least a byte for each character
+        check_bytes(name, len(value) + missing)  # at least one byte per character
         filling = (pad * (missing // len(pad) + 1))[:missing]
         check_bytes(name, utf8_length(value) + utf8_length(filling))
         return filling + value if name == "lpad" else value + filling
@@ -242,7 +242,7 @@ def _padding(name: str) -> Callable[..., str]:
 
 
 def _split(value: str, delimiter: str, number: int) -> str:
-    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
+    """Return a part between delimiters, counted from 1, or from -1 at the end; empty if out of range."""
     if number == 0:
         raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
     parts = value.split(delimiter) if delimiter else [value]
@@ -251,7 +251,7 @@ def _split(value: str, delimiter: str, number: int) -> str:
 
 
 def _re2_template(replacement: str) -> str:
-    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
+    """Rewrite Java's replacement text, with $1 for groups, to RE2's form."""
 
     def written(match: re.Match[str]) -> str:
         group, character = match.groups()

@@ -1,4 +1,4 @@
-"""All built-in functions: scalars, aggregates, and the error for a function that does not exist."""
+"""The tables of all built-in functions, scalar and aggregate, and the error for an unknown function."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _ORDERED: Taken = ("a value that has an order", lambda type_: not is_nested(type
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """A built-in aggregate: its canonical name, how it is called, what it takes and the type that it gives."""
+    """A built-in aggregate: its canonical name, signature, argument type and result type."""
 
     name: str
     signature: str
     takes: Taken
     gives: pa.DataType | Callable[[pa.DataType], pa.DataType] | None = None
-    """A type, or what makes it of the argument's; None: the argument's own."""
+    """The result type, or a function from the argument's type; None means the argument's type."""
     arguments: int = 1
     parameters: tuple[int, int] = (0, 0)
 
     def result(self, type_: pa.DataType) -> pa.DataType:
-        """Return the type that it gives for an argument's type."""
+        """Return the result type for an argument type."""
         if self.gives is None:
             return type_
         return self.gives(type_) if callable(self.gives) else self.gives
@@ -107,7 +107,7 @@ _SYNONYMS = {
 }
 AGGREGATES: dict[str, AggregateFunction] = {aggregate.name: aggregate for aggregate in _LIST}
 AGGREGATES |= {synonym: AGGREGATES[name] for name, words in _SYNONYMS.items() for synonym in words.split()}
-"""The aggregates by the names that a user may write; ``count_distinct`` also as ``count(distinct x)``."""
+"""The aggregates by every name that a user may write; ``count(distinct x)`` is ``count_distinct``."""
 
 
 _ROWS = {"Conditionals": CONDITIONALS, "Strings": STRINGS, "Mathematics": MATHS, "Dates and times": TIMES}
@@ -118,7 +118,7 @@ BUILTINS: dict[str, Builtin] = {function.name: function for group in GROUPS.valu
 
 _LISTED = 12
 _SURE = 0.82
-"""From this similarity on a name is taken for misspelt, and not for one that is registered later."""
+"""From this similarity on, an unknown name counts as misspelt, and not as a function still to be registered."""
 
 _ELSEWHERE = {
     "approx_count_distinct": "approx_distinct",
@@ -148,14 +148,14 @@ _ELSEWHERE = {
     "variance": "var",
     "weekofyear": "week",
 }
-"""By function, what other languages and systems call it."""
+"""By function: its names in other languages and systems."""
 MEANT = {word: name for name, words in _ELSEWHERE.items() for word in words.split()}
 
 
 def unknown_function(name: str, scope: Scope) -> ExpressionError:
-    """Return the error for a function that is not there; where aggregates may be called, they are listed.
+    """Return the error for an unknown function; where aggregates are allowed, it lists them.
 
-    It is an UnknownFunctionError unless the name is nearly that of a function that could be called here.
+    It is an UnknownFunctionError unless the name closely resembles a function that is allowed here.
     """
     scalars = sorted({*BUILTINS, "if", *scope.functions.scalars})
     aggregates = sorted({*AGGREGATES, *scope.functions.aggregates})
@@ -181,7 +181,7 @@ def _hint(name: str, own: list[str], others: list[str], aggregates: bool) -> str
 
 
 def _some(name: str, known: list[str]) -> str:
-    """Return those that the name resembles most; the docs have all."""
+    """List the functions that resemble the name most; the docs list all."""
     meant = MEANT.get(name.lower())
     close = [meant] if meant in known else []
     close += [one for one in nearest(name, known, _LISTED, 0.4) if one not in close][: _LISTED - len(close)]

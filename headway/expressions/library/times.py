@@ -1,4 +1,4 @@
-"""Dates, times and intervals, all in UTC, over numpy: days and microseconds since 1970."""
+"""Dates, times and intervals, all in UTC, with numpy: days and microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
 
 def tokens(pattern: str) -> list[tuple[str, str]]:
-    """Return a pattern's parts as ('field', 'yyyy') and ('text', 'T'), or raise an ExpressionError."""
+    """Split a pattern into ('field', 'yyyy') and ('text', 'T') parts, or raise an ExpressionError."""
     parts, position = [], 0
     while position < len(pattern):
         match = _TOKEN.match(pattern, position)
@@ -80,7 +80,7 @@ def tokens(pattern: str) -> list[tuple[str, str]]:
 
 
 def pattern_reader(pattern: str) -> Callable[[str], dt.datetime]:
-    """Return the function that reads text by a pattern, as UTC, or raises an EvaluationError."""
+    """Return a function that parses text by a pattern, as UTC, and raises an EvaluationError if it cannot."""
     regex, names = [], []
     for kind, word in tokens(pattern):
         if kind == "text":
@@ -111,7 +111,7 @@ def pattern_reader(pattern: str) -> Callable[[str], dt.datetime]:
 
 
 def pattern_writer(pattern: str) -> Callable[[dt.datetime], str]:
-    """Return the function that writes a timestamp by a pattern."""
+    """Return a function that formats a timestamp by a pattern."""
     parts = tokens(pattern)
 
     def one(word: str, value: dt.datetime) -> str:
@@ -144,14 +144,14 @@ _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class IntervalLiteral:
-    """Months and microseconds. `whole_days` says that no unit below a day was used, so that a date stays one."""
+    """Months and microseconds. `whole_days` means that no unit below a day was used, so that a date remains a date."""
 
     months: int = 0
     microseconds: int = 0
     whole_days: bool = True
 
     def negated(self) -> IntervalLiteral:
-        """Return the opposite."""
+        """Return the negated interval."""
         return IntervalLiteral(-self.months, -self.microseconds, self.whole_days)
 
     def plus(self, other: IntervalLiteral) -> IntervalLiteral:
@@ -162,7 +162,7 @@ class IntervalLiteral:
 
 
 def read_interval(tree: Any) -> IntervalLiteral:
-    """Return the interval of ``interval 5 minutes``, ``interval '5' minute`` or ``interval '1 day 2 hours'``."""
+    """Parse ``interval 5 minutes``, ``interval '5' minute`` or ``interval '1 day 2 hours'``."""
     value, unit = tree.this, tree.args.get("unit")
     sign = 1
     if isinstance(value, exp.Neg):
@@ -188,7 +188,7 @@ def read_interval(tree: Any) -> IntervalLiteral:
 
 
 def shift(node: Node, interval: IntervalLiteral) -> Node:
-    """Return a date or a timestamp moved by an interval."""
+    """Return a date or a timestamp shifted by an interval."""
     if node.type == VOID:
         return null(TIMESTAMP)
     if node.type == STRING:
@@ -209,7 +209,7 @@ def shift(node: Node, interval: IntervalLiteral) -> Node:
             days = np.floor_divide(values, DAY)
             target = add_months(days, interval.months, valid).astype(np.int64)
             result: Values = target * DAY + (values - days * DAY)
-            check(result // DAY != target, valid, "a timestamp does not fit timestamp")  # it wrapped around
+            check(result // DAY != target, valid, "a timestamp does not fit timestamp")  # it overflowed
             return result
 
         node = unary(type_, node, moved)
@@ -219,7 +219,7 @@ def shift(node: Node, interval: IntervalLiteral) -> Node:
 
 
 def add_months(days: Values, months: int, valid: Mask | None) -> Any:
-    """Return dates (days since 1970) moved by months; the day is cut to the month's last."""
+    """Return dates (days since 1970) shifted by months; the day is capped at the end of the month."""
     dates = days.astype("datetime64[D]")
     start = dates.astype("datetime64[M]")
     target = start + np.timedelta64(months, "M")
@@ -253,7 +253,7 @@ _UNITS = {word: words.split()[0] for words in (*_SYNONYMS, "millisecond", "micro
 
 
 def _calendar(kernel: Callable[[Any], Any]) -> Callable[..., Node]:
-    """Return what builds a part of a date, from dates as numpy's datetime64."""
+    """Return a builder for a part of a date, computed from numpy datetime64."""
     return over_numpy(INT, lambda values: kernel(values.astype("datetime64[D]")).astype(np.int32))
 
 
@@ -310,14 +310,14 @@ def _date_trunc(unit_node: Node, node: Node) -> Node:
 
     def kernel(values: Values, valid: Mask | None) -> Any:
         cut = values // width * width if width is not None else _start(values // DAY, unit) * DAY
-        check(cut > values, valid, "a timestamp does not fit timestamp in date_trunc")  # it wrapped around
+        check(cut > values, valid, "a timestamp does not fit timestamp in date_trunc")  # it overflowed
         return cut
 
     return unary(TIMESTAMP, node, kernel)
 
 
 def _days(values: Any, valid: Mask | None, name: str) -> Any:
-    """Return whole numbers as a date's days."""
+    """Check and convert integers to the days of a date."""
     check((values >= 2**31) | (values < -(2**31)), valid, f"a date does not fit date in {name}")
     return values.astype(np.int32)
 
@@ -332,7 +332,7 @@ def _trunc(node: Node, unit_node: Node) -> Node:
 
 
 def _reading(name: str, type_: pa.DataType, take: Take) -> Callable[..., Node]:
-    """Return a builder of to_date or to_timestamp: a cast, or of text by a pattern."""
+    """Return a builder for to_date or to_timestamp: a cast, or parsing of text by a pattern."""
 
     def made(node: Node, pattern: Node | None = None) -> Node:
         if pattern is None or node.type != STRING:
@@ -353,7 +353,7 @@ def _unix_timestamp(node: Node, pattern: Node | None = None) -> Node:
 
 
 def _whole_seconds(values: Values, valid: Mask | None) -> Any:
-    """Return seconds cut towards 1970, as unix_timestamp has it in Spark, and unix_seconds has not."""
+    """Return seconds truncated towards 1970, like Spark's unix_timestamp but unlike its unix_seconds."""
     return values // _SECOND + ((values < 0) & (values % _SECOND != 0))
 
 
@@ -367,14 +367,14 @@ def _from_unixtime(node: Node, pattern: Node | None = None) -> Node:
 
 
 def _instant(name: str, width: int) -> Callable[[Node], Node]:
-    """Return a builder of a timestamp from a count since 1970."""
+    """Return a builder for a timestamp from a count of units since 1970."""
     kernel = scaling(width, f"a value does not fit timestamp in {name}")
 
     def made(node: Node) -> Node:
         if node.type == VOID:
             return null(TIMESTAMP)
         if name == "timestamp_seconds" and is_float(node.type):
-            return over_columns(TIMESTAMP, (cast(node, DOUBLE),), _from_doubles, warns=True)
+            return over_columns(TIMESTAMP, (cast(node, DOUBLE),), _from_doubles)
         if name == "timestamp_seconds" and is_decimal(node.type):
             return over_values(TIMESTAMP, (node,), _from_decimal)
         if not is_integer(node.type):
@@ -386,7 +386,7 @@ def _instant(name: str, width: int) -> Callable[[Node], Node]:
 
 
 def _from_doubles(seconds: Column) -> Column:
-    """Return timestamps of doubles; as in Spark, NaN and infinite ones are NULL, and the others end where time does."""
+    """Convert doubles to timestamps; as in Spark, NaN and infinities become NULL, and others are clipped."""
     micros = seconds.values * 1e6
     known = np.isfinite(seconds.values)
     inside = (micros >= -(2.0**63)) & (micros < 2.0**63)
@@ -432,7 +432,7 @@ def _last_day(node: Node) -> Node:
 
 
 def _week(days: Any) -> Any:
-    """Return the ISO week: that of the year in which the week's Thursday lies. Arrow's own ends with year 32767."""
+    """Return the ISO week, which is in the year of its Thursday. Arrow's version ends with year 32767."""
     return (_day_of_year(days - _weekday(days) + 3) - 1) // 7 + 1
 
 

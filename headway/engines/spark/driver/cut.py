@@ -1,7 +1,7 @@
-"""The cut: which outputs share a streaming query, where the boxes of a query run, and the work that executors get.
+"""The cut: which outputs share a streaming query, where a query's boxes run, and the work sent to executors.
 
-A query costs a quarter of a second per micro-batch before any work, and every stateful operator in it as
-much again. So a network becomes few queries with at most one stateful operator each:
+A query costs a quarter of a second per micro-batch before any work, and each stateful operator in it as much again. So
+a network becomes few queries, with at most one stateful operator each:
 
 - Outputs with the same latency graph that read a common source become one unit, one streaming query.
 - Filters, maps, unions, universal boxes that do not count and joins with static tables that read sources,
@@ -9,7 +9,7 @@ much again. So a network becomes few queries with at most one stateful operator 
   numbers.
 - Everything else runs in *shards*, the keys of the one stateful operator. Boxes that depend on each other's
   order, directly or through common readers, share a shard; unrelated ones go to different shards. An
-  aggregate with `by` fields whose results only meet filters, maps and static tables is *spread*: every shard
+  aggregate with `by` fields whose results only reach filters, maps and static tables is *spread*: every shard
   runs it for its share of the partitions.
 
 A box that several units need runs in each of them; the first one owns it and reports for it.
@@ -53,12 +53,12 @@ def cut(
     units: str | Sequence[Sequence[str]] = "qos",
     spread: str | Sequence[str] = "auto",
 ) -> Cut:
-    """Cut a network; `units` and `spread` override the rules, by the name of a rule or by naming outputs and boxes."""
+    """Cut a network; `units` and `spread` select a rule by name, or list outputs and boxes."""
     groups = _group(program, units)
     reached = [_upstream(program, [program.checked.outputs[name] for name in outputs]) for outputs, _ in groups]
     covered = set().union(*(boxes for boxes, _ in reached)) if reached else set()
-    # Boxes that no output needs still run: their dead letters and counts are wanted. The first unit that reads one
-    # of their sources takes them along.
+    # Boxes that no output needs still run, for their dead letters and counts, in the first unit that reads one of their
+    # sources.
     rest = [box.name for box in program.boxes if box.name not in covered]
     for name in rest:
         boxes, sources = _upstream(program, [name])
@@ -91,7 +91,7 @@ def cut(
 
 
 def _group(program: Program, units: str | Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:
-    """Return the outputs of each unit, and why they are together."""
+    """Return the outputs of each unit, and why they are grouped."""
     network, arcs = program.checked.network, program.checked.outputs
     names = [output.name for output in network.outputs]
     if not isinstance(units, str):
@@ -104,7 +104,7 @@ def _group(program: Program, units: str | Sequence[Sequence[str]]) -> list[tuple
     for output in network.outputs:
         sources = _upstream(program, [arcs[output.name]])[1]
         qos = {"one": QoS(), "qos": QoS(output.qos.latency), "loss": output.qos}[units]
-        # Groups of the same graphs that this output's sources connect become one.
+        # Groups with equal graphs that share a source with this output are merged.
         same = [group for group in groups if group[2] == qos and group[1] & sources]
         joined = ([name for group in same for name in group[0]], set().union(*(group[1] for group in same)), qos)
         at = groups.index(same[0]) if same else len(groups)
@@ -141,14 +141,14 @@ def _named_groups(names: Sequence[str], units: Sequence[Sequence[str]]) -> list[
 
 
 def _upstream(program: Program, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Return the boxes and the sources that arcs depend on."""
+    """Return the boxes and the sources that some arcs depend on."""
     found = upstream(program.checked.inputs, map(owner, arcs)).keys()
     boxes = found & program.index.keys()
     return boxes, found - boxes
 
 
 def _chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[str]:
-    """Return the boxes that are to be spread where they can be."""
+    """Return the boxes to spread where possible."""
     possible = program.spreadable
     if isinstance(spread, str):
         if spread not in SPREADS:
@@ -170,7 +170,7 @@ def _place(
 ) -> dict[str, Placement]:
     front: set[str] = set()
     spread: dict[str, tuple[str, ...]] = {}
-    home: dict[str, str] = {}  # by box in shards: another one of its component, or itself
+    home: dict[str, str] = {}  # by box in shards: another box of its component, or itself
 
     def root(name: str) -> str:
         while home[name] != name:
@@ -205,9 +205,9 @@ def _place(
 
 
 def _pull(program: Program, members: Sequence[ProgramBox], placements: dict[str, Placement]) -> None:
-    """Move filters from the front into shards where several would send parts of one stream to the same place.
+    """Move filters from the front into shards if several would send parts of one stream to the same place.
 
-    Then the stream travels once, whole, and the boxes behind the filters share what they find out about it.
+    The stream then travels once, whole, and the boxes behind the filters share what they compute about it.
     """
     delivered = {owner(arc) for arc in program.delivered}
     while True:
@@ -257,10 +257,11 @@ def _placement(
 
 
 def fingerprint(program: Program, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
-    """Return by box that keeps state what it depends on: its specification and all that lies before it.
+    """Return a fingerprint of each stateful box: a hash of its specification and everything upstream.
 
-    Filters, maps, unions and joins with tables keep none, wherever they run: they may change freely, unless they lie
-    before a box that does. With `every`, all boxes in shards are there, to tell by which name they keep what they hold.
+    Filters, maps, unions and joins with tables keep no state wherever they run: they may change freely unless they are
+    upstream of a stateful box. With `every`, all boxes in shards are included, as keys under which their state is
+    stored.
     """
     sources = program.checked.network.sources
     texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in sources}
@@ -294,7 +295,7 @@ def make_work(
     run: str = "",
     exchange: str | None = None,
 ) -> Work:
-    """Lay the lanes of a unit; the arcs in `discarded` are only counted."""
+    """Create the work of a unit, with its lanes; arcs in `discarded` are only counted."""
     lanes: list[Lane] = []
     known: set[tuple[str, int | None, tuple[str, ...]]] = set()
 
@@ -322,7 +323,7 @@ def make_work(
         shards,
         tuple(lanes),
         dict(tables),
-        Functions(dict(functions.scalars), dict(functions.aggregates)),  # plain data, as Spark sends it
+        Functions(dict(functions.scalars), dict(functions.aggregates)),  # plain data, as Spark pickles it
         {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
         exchange,
         run,
@@ -330,7 +331,7 @@ def make_work(
 
 
 def choose_front(program: Program, work: Work, front: str) -> NativePlan | str:
-    """Return the plan by which Spark itself runs a unit, or why kernels do."""
+    """Return the plan by which Spark itself runs a unit, or the reason why kernels do."""
     if front not in FRONTS:
         raise NetworkError(f"schedule: front: {unknown('front', front, FRONTS)}")
     if work.unit.stateful:

@@ -1,9 +1,9 @@
-"""Delivery: what micro-batches bring back goes to the outputs, once, also when the driver dies in between.
+"""Delivery: results of micro-batches reach the outputs once, even if the driver dies in between.
 
-With a state directory every micro-batch's results are written under its number before anything else happens
-with them, and count when the journal has them: what a killed process left beside is deleted, and the replay of its
-micro-batch writes it again. Files for the user are put together from these.
-Functions and terminals get results as they come: after a crash, those of the last micro-batch may come again.
+With a state directory, the results of each micro-batch are first written to files under its number, and count once they
+are in the journal. Other files, left by a killed process, are deleted, and the replay of its micro-batch writes them
+again. The user's files are assembled from these. Functions and terminals get results immediately: after a crash, those
+of the last micro-batch may be repeated.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from headway.trains import Train
 
 
 class Collector:
-    """Takes rows from Spark's callback threads; everybody else only reads."""
+    """Collects the results of micro-batches. Written by Spark's callback threads, only read by others."""
 
     def __init__(
         self, outlets: SparkOutputs, state: State, fading: tuple[float, float], sieves: Callable[[], bool]
     ) -> None:
-        """Deliver to these outputs; `sieves` says whether drop boxes have been adjusted."""
+        """Deliver to these outputs; `sieves` returns whether drop boxes have been adjusted."""
         self._checked = state.program.checked
         self._results, self._letters = outlets.results, outlets.letters
         self._state = state
@@ -61,16 +61,16 @@ class Collector:
         self.statistics = Statistics(len(self._numbers), *fading)
         self.ignored: Counter[str] = Counter()
         self.carried: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        """By arc of a box with several: the tuples that the box has taken, and those that came out there."""
+        """By arc of a box with several ports: the tuples that the box took, and those that went to the arc."""
         self.spent = 0
         """Nanoseconds spent delivering."""
         self.sifted: Callable[[int, str, int, int, str], None] = lambda *what: None
-        """Who counts what drop boxes did: unit, source, tuples seen, tuples dropped, reason."""
+        """Called with the effect of drop boxes: unit, source, tuples seen, tuples dropped, reason."""
 
     def take(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
-        """Take one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
+        """Handle one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
         work = unit.work
-        if batch <= unit.taken:  # the query was lost between this and its commit
+        if batch <= unit.taken:  # the query was lost after the delivery and before its commit
             self._record(unit, batch, _states(receive(row, work.exchange) for row in rows if row.lane == READINGS))
             return
         begun = stopwatch()
@@ -118,12 +118,12 @@ class Collector:
         kept: Mapping[str, tuple[str, int, int]] | None = None,
         letters: str | None = None,
     ) -> None:
-        """Write down what a micro-batch did, before Spark commits it; of a replay its states count."""
+        """Write the journal record of a micro-batch, before Spark commits it; a replay updates the states."""
         journal = self._state.journal(unit.id)
         after, upto = unit.covering
         before, known = journal.at(after), journal.of(batch)
         states = {**(before.states if before is not None else {}), **states}
-        if known is not None:  # an output that is new gets its results of a replay
+        if known is not None:  # an output added since gets its results from the replay
             again = replace(known, states=states, results={**(kept or {}), **known.results})
             if again != known:
                 journal.write(again)
@@ -154,23 +154,23 @@ class Collector:
             return min((moment for moment in self._deadlines.values() if moment is not None), default=None)
 
     def forget_deadlines(self) -> None:
-        """Wait for news: a tick is on its way to all boxes, and they will say what is next."""
+        """Clear all deadlines: a tick is on its way to all boxes, which will report their next ones."""
         with self._lock:
             self._deadlines.clear()
 
 
 def _states(rows: Iterable[Row]) -> dict[int, int]:
-    """Return by shard the checksum of its new state, of those that have one."""
+    """Return by shard the checksum of its new state, where it has one."""
     found = {row.shard: json.loads(bytes(row.train)).get("state") for row in rows}
     return {shard: crc for shard, crc in found.items() if crc is not None}
 
 
 _OWN = re.compile(r"-\d+[sf]-\d{10}\.[0-9a-f]{8}\.arrow(?:\.tmp)?$")
-"""What may be deleted: files that this module names like this."""
+"""Names of the files that may be deleted: those written by this module."""
 
 
 class OutputResults:
-    """One output."""
+    """The results of one output."""
 
     def __init__(
         self,
@@ -184,10 +184,10 @@ class OutputResults:
         delivered: Sequence[str] = (),
         trust: Trust = OWN,
     ) -> None:
-        """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one.
+        """Deliver to the user's sink (None: a table in memory), and keep results at `place` if given.
 
-        `delivered` are the files of results that an earlier process has delivered; others in their folder are what
-        it did not come to deliver.
+        `delivered` are the result files delivered by earlier processes; other files in their folder were not delivered,
+        and are deleted.
         """
         self.name = output.name
         self._schema = schema
@@ -205,13 +205,13 @@ class OutputResults:
         if what is None:
             self.writer = self.table = TableSink(schema)
         elif self._later:
-            open_sink(output.name, schema, what, base, trust).abort()  # complain now if it cannot be written
+            open_sink(output.name, schema, what, base, trust).abort()  # fail early if it cannot be written
             self.writer = DiscardSink()
         else:
             self.writer = open_sink(output.name, schema, what, base, trust)
         self._writers = [self.writer]
         self.delivery = Delivery(output, schema, self.writer, clock, half_life)
-        # What an earlier process delivered: memory starts empty, so it is filled again; others have it already.
+        # Results of earlier processes: memory starts empty, so it is filled again; other sinks already have them.
         for batch in self._stored():
             self.delivery.tuples += batch.num_rows
             if not isinstance(self.writer, DiscardSink | CallbackSink) and not self._streams:
@@ -223,13 +223,13 @@ class OutputResults:
 
     @property
     def counted(self) -> bool:
-        """Whether nobody reads the tuples, so that only their number is needed."""
+        """Whether the tuples are discarded, so that only their number is needed."""
         return self._place is None and isinstance(self.writer, DiscardSink)
 
     def deliver(self, train: Train, unit: str, batch: int) -> tuple[str, int, int] | None:
-        """Take the results of one micro-batch, which may have been delivered before.
+        """Deliver the results of one micro-batch, which may have been delivered before.
 
-        Returns the file in which they are kept now, its bytes and rows, if there is a new one.
+        Returns the new file in which they are kept, with its bytes and rows, or None.
         """
         name = f"{unit}-{batch:010d}"
         known = name in self._named
@@ -263,7 +263,7 @@ class OutputResults:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     def prepare(self) -> None:
-        """Do all that completing the output takes, but for showing it."""
+        """Do everything needed to complete the output, except making it visible."""
         if self._later:
             file = open_sink(self.name, self._schema, self._what, self._base, self._trust)
             self._writers.insert(0, file)
@@ -273,25 +273,25 @@ class OutputResults:
             prepare(writer)
 
     def close(self) -> None:
-        """Complete the output, which is prepared."""
+        """Complete the output. Must be prepared."""
         while self._writers:
             self._writers[0].close()
             del self._writers[0]
 
     def abort(self) -> None:
-        """Give up, unless it is complete."""
+        """Abort, unless it is complete."""
         for writer in self._writers:
             writer.abort()
 
 
 def _order(name: str) -> tuple[int, int]:
-    """Return where a file of results stands: units are numbered in the order in which they had the output."""
+    """Return the sort key of a result file: units are numbered in the order in which they had the output."""
     *_, unit, batch = name.partition(".")[0].split("-")
     return int(unit.rstrip("sf")), int(batch)
 
 
 def is_file(what: object) -> bool:
-    """Return whether an output goes to a single file, which only appears when it is complete."""
+    """Return whether an output goes to a single file, which appears only when it is complete."""
     if isinstance(what, Mapping):
         ((kind, settings),) = what.items() if len(what) == 1 else ((None, None),)
         return kind in ("csv", "jsonl", "parquet", "arrow") and str(settings) != "-" and not str(settings).endswith("/")
@@ -304,13 +304,13 @@ class SparkOutputs:
     def __init__(
         self, state: State, settings: RunSettings, clock: Clock, stack: contextlib.ExitStack, stopping: Stopping
     ) -> None:
-        """Open all sinks, and keep results if there is a state directory; if `stack` ends first, they are given up."""
+        """Open all sinks, and keep results if there is a state directory; if `stack` is closed first, abort them."""
         checked, place = state.program.checked, None if settings.state is None else state.place
         self._stopping = stopping
         self.results: dict[str, OutputResults] = {}
-        self._open: list[Any] = []  # results and dead letters are completed and given up in the same way
+        self._open: list[Any] = []  # results and dead letters, which are completed and aborted alike
         stack.callback(self._abort)
-        with stopping.held():  # a file that is made is known to whoever gives it up
+        with stopping.held():  # a signal must not come between opening a file and registering it for cleanup
             network, half_life = checked.network, settings.half_life
             for output in network.outputs:
                 name, schema = output.name, checked.output_schema(output.name)
@@ -326,9 +326,9 @@ class SparkOutputs:
             self._open += [] if letter_sink is None else [letter_sink]
 
     def complete(self) -> dict[str, pa.Table]:
-        """Complete all outputs, or none; return the tables of those that no sink was named for.
+        """Complete all outputs, or none; return the tables of outputs without a sink.
 
-        What takes long, and what may fail, comes first, and can be given up. Files then get their names all together.
+        Slow and fallible work comes first and can be interrupted. Then all files get their names together.
         """
         for one in self._open:
             prepare(one)

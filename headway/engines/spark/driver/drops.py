@@ -1,10 +1,10 @@
-"""Load shedding on Spark: a drop box stands where a query reads a source from the log.
+"""Load shedding on Spark: drop boxes where queries read sources from the log.
 
-What it drops is never read into a box, a shard or a result: it has cost nothing but its place in the log.
+A dropped tuple never reaches a box, a shard or a result: it has cost nothing but its place in the log.
 
-What drop boxes let through, and from which arrival number on, lies in ``sieves.json`` in the state directory. A query
-that loses a process, or a run that was killed, repeats its last micro-batch. It must drop the same tuples then, so what
-is in force is written down before a grant that it counts for is given.
+The shares that drop boxes keep, and the arrival numbers from which they apply, are stored in ``sieves.json`` in the
+state directory. A query that loses a process, or a run that was killed, repeats its last micro-batch and must then drop
+the same tuples, so the current sieves are written before a grant that they apply to is given.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from headway.storage.filesystems import Place
 from headway.trains import Train
 
 _BATCH = 1.0
-"""Seconds that a micro-batch may take at least; where latency graphs allow more, half of the good zone."""
+"""Least duration (s) that a micro-batch is allowed; where half of the good zone is longer, that counts."""
 _LONGEST = 10.0
 _PART = 0.85
-"""The part of the cores that is left for work beside Spark itself and the driver, as far as nothing shows otherwise."""
+"""The share of the cores assumed to be left for work besides Spark itself and the driver."""
 _PRESSED = 0.5
-"""Seconds of all that can be done that wait at least where there is as much to do as can be done."""
+"""The backlog, in seconds of full capacity, above which the engine counts as fully occupied."""
 _LEAST = 0.1
-"""The part of a query's time that is left for work however large the fixed part of a micro-batch is."""
+"""Least share of a query's time that is left for work, however large the fixed part of a micro-batch is."""
 _MOST = 256
-"""Steps of a query that are remembered at most: long before that, what they are about is committed."""
+"""Most steps remembered per query; the grants of older ones have long been committed."""
 
 
 class SieveHistory:
-    """By query a row of steps: an arrival number, and by source the sieve that counts above it."""
+    """By query a list of steps: an arrival number, and the sieves by source that apply above it."""
 
     def __init__(self, place: Place) -> None:
-        """Read what an earlier process of this run has written."""
+        """Read the steps written by an earlier process of this run."""
         self._place = place
         self._lock = threading.Lock()
         self._steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
         self._dirty = False
         self.written = SIEVES in place.files("")
-        """Whether there is a file of it."""
+        """Whether the file exists."""
         if self.written:
             try:
                 saved = unseal(place.read(SIEVES))["steps"]
@@ -62,7 +62,7 @@ class SieveHistory:
                 raise RunError(f"'{place.name(SIEVES)}' is damaged; {RESTORE}") from error
 
     def put(self, unit: str, position: int, source: str, sieve: Sieve | None) -> None:
-        """Let a sieve count for the tuples of a source above an arrival number; None: all pass."""
+        """Apply a sieve to a source's tuples above an arrival number; None: all pass."""
         with self._lock:
             steps = self._steps.setdefault(unit, [])
             sieves = dict(steps[-1][1]) if steps else {}
@@ -79,51 +79,51 @@ class SieveHistory:
             self._dirty = True
 
     def clear(self, unit: str, position: int) -> None:
-        """Let everything pass above an arrival number."""
+        """Let all tuples above an arrival number pass."""
         with self._lock:
             steps = self._steps.get(unit)
             if not steps:
                 return
             while steps and steps[-1][0] >= position:
-                steps.pop()  # written for a grant that never came
+                steps.pop()  # written for a grant that was never given
             if steps and steps[-1][1]:
                 steps.append((position, {}))
             self._dirty = True
 
     def write(self, sync: bool) -> None:
-        """Write down what has changed, before it counts."""
+        """Write changes to the file, before they apply."""
         with self._lock:
             if self._dirty:
                 self._place.write(SIEVES, seal({"steps": self._steps}), sync=sync)
                 self._dirty, self.written = False, True
 
     def at(self, unit: str, after: int) -> dict[str, Any]:
-        """Return by source the sieves that count for a micro-batch that begins after an arrival number."""
+        """Return by source the sieves of a micro-batch that begins after an arrival number."""
         with self._lock:
             steps = self._steps.get(unit, [])
             place = bisect_right([position for position, _ in steps], after)
             return steps[place - 1][1] if place else {}
 
     def share(self, unit: str, after: int) -> float:
-        """Return which share of a query's tuples passes in a micro-batch that begins after an arrival number."""
+        """Return the share of a query's tuples that passes in a micro-batch that begins after an arrival number."""
         return _share(self.at(unit, after))
 
     def kept(self, unit: str) -> list[tuple[int, float]]:
-        """Return from which arrival numbers on which share of a query's tuples was kept."""
+        """Return the shares kept of a query's tuples, each with the arrival number from which it applies."""
         with self._lock:
             return [(position + 1, _share(sieves)) for position, sieves in self._steps.get(unit, [])]
 
 
 def _share(sieves: Mapping[str, Any]) -> float:
-    """Return what drop boxes keep that a site has put at all its sources: the same share."""
+    """Return the share that a site's drop boxes keep, which is the same for all its sources."""
     return float(min((sieve["keep"] for sieve in sieves.values()), default=1.0))
 
 
 class QueryDrops:
-    """The ways into the streaming queries of a run. Used by the scheduler thread."""
+    """The places for drop boxes in a run's streaming queries. Used by the scheduler thread."""
 
     def __init__(self, reading: QueryReading, sifting: SieveHistory, cores: int) -> None:
-        """Find out where drop boxes can stand: a site for each unit; `cores` is how many tasks run at once."""
+        """Create a site for each unit with outputs; `cores` is how many tasks run at once."""
         self._reading = reading
         self._units = units = reading.queries
         self._sifting = sifting
@@ -144,16 +144,16 @@ class QueryDrops:
         return Site(f"{names} -> {unit.cut.name}", self._reading.units[unit.number].outputs, entries)
 
     def _batch(self, site: Site) -> float:
-        """Return how long a micro-batch of a site's unit may take, by the latency graphs of its outputs."""
+        """Return how long a micro-batch of the site's unit may take (s), by the latency graphs of its outputs."""
         graphs = [self._topology.qos[output].latency for output in site.outputs]
         good = min((graph.good_until for graph in graphs if graph is not None), default=_LONGEST)
         return min(_LONGEST, max(_BATCH, good / 2))
 
-    def _can_do(self) -> float:
+    def _capacity(self) -> float:
         """Return the seconds of work that can be done per second.
 
-        How much of their time queries have for work depends on how long micro-batches are, and they become longer
-        under load: so what could be done is told, not measured.
+        The share of time that queries have for work depends on the length of micro-batches, which grow under load. So
+        capacity is estimated, not measured.
         """
         shares = [
             max(_LEAST, 1.0 - unit.batch_work.fixed / longest)
@@ -162,9 +162,9 @@ class QueryDrops:
         return _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
 
     def look(self, now: int, rates: Floats, keep: Floats) -> Load:
-        """Return what tuples that arrive at these rates cause, by what micro-batches have cost.
+        """Return the load caused by these arrival rates, at the measured costs of micro-batches.
 
-        Without a backlog queries keep up, and are as busy as what arrives demands.
+        Without a backlog queries keep up, and are as busy as arrivals demand.
         """
         readings, model = self._reading.statistics.readings(now), self._reading.model
         work = model.work(readings.cost, readings.selectivity)
@@ -175,10 +175,10 @@ class QueryDrops:
         works = site_rates * costs
         load = float(works.sum())
         under_way = np.array([self._under_way(unit, now) for unit in self._site_units])
-        # What comes while a micro-batch runs has to wait for the next: that is no backlog.
+        # Tuples that arrive during a micro-batch wait for the next one: that is no backlog.
         usual = works * keep * self._lasting
         backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
-        kept, capacity = load - work_saved(works, keep, self.nested), self._can_do()
+        kept, capacity = load - work_saved(works, keep, self.nested), self._capacity()
         sources = np.zeros(len(rates))
         for site, cost in zip(self.sites, costs.tolist(), strict=True):
             for entry in site.entries:
@@ -201,7 +201,7 @@ class QueryDrops:
         )
 
     def _under_way(self, unit: RunningUnit, now: int) -> float:
-        """Return the seconds of work that are left of a step under way, as far as one can tell from outside."""
+        """Return the estimated seconds of work left in a step under way."""
         if not unit.busy or not unit.granted:
             return 0.0
         passed = (now - unit.granted_at) / SECOND
@@ -212,23 +212,23 @@ class QueryDrops:
     # Drop boxes
 
     def drop(self, entry: Entry) -> DropBox:
-        """Return the drop box for an entry: here it only counts."""
+        """Return the drop box for an entry, which only counts here."""
         return self._drops.setdefault(entry, DropBox())
 
     def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
-        """Let a sieve count for the grants of a unit from now on."""
+        """Apply a sieve to a unit's grants from now on."""
         unit = self._units[entry.consumer]
         self._sifting.put(unit.id, unit.position, self._topology.sources[entry.place], sieve)
 
     def count(self, unit: int, source: str, seen: int, dropped: int, reason: str) -> None:
-        """Take what a task reports of its drop box; from Spark's callback threads."""
+        """Add a task's report of its drop box. Called from Spark's callback threads."""
         number = self._sources[source]
         drop = self.drop(Entry(unit, number, -1 - number))
         drop.passed += seen - dropped
         drop.dropped[reason] += dropped
 
     def seen(self, entry: Entry) -> int:
-        """Return how many tuples of a source have been granted to a unit."""
+        """Return how many tuples of a source have been logged, or 0 if the unit has processed none."""
         unit, source = self._units[entry.consumer], self._topology.sources[entry.place]
         return self._reading.log.positions.get(source, 0) if unit.tuples else 0
 
@@ -237,5 +237,5 @@ class QueryDrops:
         return self._reading.arrivals.latest.get(self._topology.sources[entry.place])
 
     def way(self, entry: Entry) -> Entry | str:
-        """Return the source that an entry reads: its drop box stands before all boxes of the unit."""
+        """Return the entry's source: its drop box precedes all boxes of the unit."""
         return self._topology.sources[entry.place]

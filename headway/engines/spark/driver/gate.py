@@ -1,16 +1,16 @@
-"""The gate: where streaming queries ask for their next grant, and wait until the scheduler gives one.
+"""The gate: streaming queries ask here for their next grant, and wait until the scheduler gives one.
 
-Every query's source asks from a process of its own on the driver, over a loopback connection that knows the run's
-secret. A question is one line of JSON, and so is the answer:
+Each query's source asks from its own process on the driver, over a loopback connection that is authenticated by the
+run's secret. Requests and responses are single lines of JSON:
 
-- ``{"secret": S, "unit": U}`` comes first. The answer is ``{"welcome": true}``, or ``{"stop": true}`` and the end.
-- ``{"latest": N}``: the query has committed everything up to arrival number N and may be granted more. The answer
+- ``{"secret": S, "unit": U}`` comes first. The response is ``{"welcome": true}``, or ``{"stop": true}`` and the end.
+- ``{"latest": N}``: the query has committed everything up to arrival number N and may be granted more. The response
   comes when the scheduler decides: ``{"upto": M}``, or ``{"stop": true}``.
-- ``{"tasks": [N, M]}``: which parts of the log hold the numbers above N up to M? Answered at once, also for a
+- ``{"tasks": [N, M]}``: which parts of the log hold the numbers above N up to M? Answered immediately, also for a
   micro-batch that is replayed after a crash.
 
-Any user of the machine can connect. Until it has shown the secret, a connection is a stranger: one thread looks after
-all of them, each may send one short line and has a few seconds for it, and when there are too many the oldest go.
+Any user of the machine can connect. Until a connection has presented the secret, it is a stranger: one thread serves
+all strangers, each may send one short line within a few seconds, and when there are too many the oldest are closed.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from headway.clock import SECOND, stopwatch
 from headway.engines.spark.worker.source import Lines, send_line
 
 LONGEST_HELLO = 256
-"""Bytes that a stranger may send."""
+"""Most bytes that a stranger may send."""
 LONGEST_QUESTION = 1 << 16
-"""Bytes of a question of somebody who knows the secret."""
+"""Most bytes of an authenticated request."""
 MOST_STRANGERS = 64
-"""Connections that have not shown the secret; with more, the oldest is closed. Who knows it tries again."""
+"""Most unauthenticated connections; beyond that, the oldest is closed. Our own queries then try again."""
 PATIENCE = 5 * SECOND
-"""How long a stranger has to show the secret."""
+"""How long a stranger has to present the secret (ns)."""
 _NONSENSE = (OSError, ValueError, TypeError, KeyError, RecursionError)
-"""What talking to somebody who does not keep to the rules may raise."""
+"""Exceptions that a peer which violates the protocol may cause."""
 
 
 class Gate:
-    """Listens on loopback. `waiting` holds the units that ask, with the number up to which they have committed."""
+    """Listens on loopback for queries that ask for grants."""
 
     def __init__(
         self, tasks: Callable[[int, int, int], list[Any]], wake: Callable[[], None], *, patience: int = PATIENCE
     ) -> None:
-        """Answer questions for tasks by ``tasks(unit, after, upto)``; call `wake` whenever a unit asks or leaves.
+        """Answer requests for tasks by ``tasks(unit, after, upto)``; call `wake` whenever a unit asks or disconnects.
 
-        `patience` is how many nanoseconds a stranger has to show the secret.
+        `patience` is how many nanoseconds a stranger has to present the secret.
         """
         self._tasks = tasks
         self._wake = wake
@@ -64,20 +64,20 @@ class Gate:
         threading.Thread(target=self._serve, name="headway-gate", daemon=True).start()
 
     def waiting(self) -> dict[int, int]:
-        """Return by unit that waits for a grant the number up to which it has committed."""
+        """Return the units waiting for a grant, each with the number up to which it has committed."""
         with self._lock:
             return {unit: committed for unit, (_, committed) in self._asking.items()}
 
     def met(self, unit: int) -> bool:
-        """Return whether a unit has said anything since it was forgotten: then the process of its source is up."""
+        """Return whether a unit has connected since `forget`: then the process of its source is up."""
         return unit in self._met
 
     def forget(self, unit: int) -> None:
-        """Expect a unit to come anew."""
+        """Expect a unit to connect again."""
         self._met.discard(unit)
 
     def grant(self, unit: int, upto: int) -> bool:
-        """Let a unit that waits run up to an arrival number; False if it does not wait any more: it has gone."""
+        """Grant a waiting unit everything up to an arrival number; return False if it has disconnected."""
         with self._lock:
             connection, _ = self._asking.pop(unit, (None, 0))
         if connection is not None:
@@ -85,7 +85,7 @@ class Gate:
         return connection is not None
 
     def close(self) -> None:
-        """Tell everybody who waits, now or later, to stop."""
+        """Tell all units that wait, now or later, to stop."""
         with self._lock:
             self._closed = True
             asking, self._asking = self._asking, {}
@@ -95,9 +95,9 @@ class Gate:
     def shut(self) -> None:
         """Stop listening."""
         self.close()
-        self._end.close()  # wakes the thread that listens, which closes the rest
+        self._end.close()  # wakes the serving thread, which closes the rest
 
-    # Strangers: one thread for all of them
+    # Unauthenticated connections: one thread for all of them
 
     def _serve(self) -> None:
         strangers: dict[socket.socket, _Stranger] = {}
@@ -109,7 +109,7 @@ class Gate:
                 if self._ended in ready:
                     break
                 now = stopwatch()
-                # Whoever has said something is heard before anybody is let in or sent away.
+                # Connections that have sent something are served before any is accepted or closed.
                 for connection in [one for one in strangers if one in ready]:
                     if strangers[connection].listen():
                         selector.unregister(connection)
@@ -125,13 +125,13 @@ class Gate:
     def _time_left(self, strangers: dict[socket.socket, _Stranger]) -> float | None:
         if not strangers:
             return None
-        oldest = next(iter(strangers.values())).since  # they stand in the order in which they came
+        oldest = next(iter(strangers.values())).since  # they are in order of arrival
         return max(0, oldest + self._patience - stopwatch()) / SECOND
 
     def _accept(self, selector: selectors.BaseSelector, strangers: dict[socket.socket, _Stranger], now: int) -> None:
         try:
             connection, _ = self._server.accept()
-        except OSError:  # gone again, or no more files: somebody has to go
+        except OSError:  # the peer has gone, or files have run out: one must be closed
             for oldest in list(strangers)[:1]:
                 _dismiss(selector, strangers, oldest)
             return
@@ -142,7 +142,7 @@ class Gate:
             _dismiss(selector, strangers, next(iter(strangers)))
 
     def _meet(self, stranger: _Stranger) -> None:
-        """Let in who knows the secret, with a thread of its own; another query is told to stop, nonsense nothing."""
+        """Give an authenticated connection its own thread; tell other queries to stop, and close all others."""
         connection = stranger.connection
         unit = self._unit_of(stranger.hello)
         if unit is None:
@@ -162,7 +162,7 @@ class Gate:
         except _NONSENSE:
             return None
 
-    # Those who know the secret
+    # Authenticated connections
 
     def _talk(self, unit: int, connection: socket.socket, lines: Lines) -> None:
         try:
@@ -171,7 +171,7 @@ class Gate:
                 send_line(connection, {"welcome": True})
                 while (line := lines.next(LONGEST_QUESTION)) is not None:
                     self._hear(unit, connection, json.loads(line))
-        finally:  # whatever ended it: nobody grants anything to who has gone
+        finally:  # however it ended, no grant may go to this connection
             with self._lock:
                 asking = self._asking.get(unit)
                 if asking is not None and asking[0] is connection:
@@ -183,7 +183,7 @@ class Gate:
             after, upto = question["tasks"]
             try:
                 send_line(connection, {"tasks": self._tasks(unit, after, upto)})
-            except Exception as error:  # the query fails with it, in the words of the log
+            except Exception as error:  # the query fails with it, with the log's message
                 send_line(connection, {"error": str(error)})
             return
         latest = int(question["latest"])
@@ -198,7 +198,7 @@ class Gate:
 
 
 class _Stranger:
-    """A connection that has not shown the secret."""
+    """A connection that has not presented the secret."""
 
     def __init__(self, connection: socket.socket, since: int) -> None:
         self.connection = connection
@@ -207,7 +207,7 @@ class _Stranger:
         self.rest = b""
 
     def listen(self) -> bool:
-        """Take what has come; True when there is nothing to wait for any more: a line, too much, or the end."""
+        """Receive; return True if there is nothing more to wait for: a whole line, too much data, or the end."""
         try:
             came = self.connection.recv(LONGEST_HELLO - len(self.rest))
         except BlockingIOError:

@@ -1,15 +1,15 @@
-"""The journal of micro-batches, and whether a state directory is whole.
+"""The journal of micro-batches, and verification of a state directory.
 
-What each micro-batch of a query covered and delivered is written down before Spark commits it. Spark's checkpoint says
-where a query is, the results say what it delivered; the journal holds both to account. One record for each micro-batch:
-the arrival numbers that it covered, a checksum of Spark's offset file, its files of results and letters, and a checksum
-of every shard's state. Records lie in ``journal/<unit>/<batch>.json``; every FOLD of them become one
-``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written whole.
+What each micro-batch of a query covered and delivered is recorded before Spark commits it. Spark's checkpoint tells the
+position of a query, the results what it delivered; the journal verifies both. There is one record per micro-batch: the
+arrival numbers that it covered, a checksum of Spark's offset file, its files of results and letters, and a checksum of
+every shard's state. Records are stored in ``journal/<unit>/<batch>.json``; every FOLD of them become one file
+``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written atomically.
 
-`verify` looks at a directory before anything is continued, and before Spark is started. What Headway writes carries
-checksums. What Spark writes is held against the journal, and on a local disk against the checksum files that Spark
-writes beside its own. What is missing or damaged is named; nothing is read past it. What a process leaves that was
-killed in the middle is no damage: it lies behind the last thing that counts.
+`verify` checks a directory before anything is continued, and before Spark is started. Headway's own files carry
+checksums. Spark's files are compared with the journal, and on a local disk with the checksum files that Spark writes.
+Anything missing or damaged is named; nothing is read past it. Leftovers of a process that was killed are no damage:
+they come after the last thing that counts.
 """
 
 from __future__ import annotations
@@ -31,48 +31,48 @@ from headway.storage.segments import quote_name
 from headway.trains import NOTHING
 
 FORMAT = 2
-"""What this version writes. Format 1 had no checksums."""
+"""The format that this version writes. Format 1 had no checksums."""
 PLAN = "plan.json"
 SIEVES = "sieves.json"
 FOLDER = "journal"
 FOLD = 256
-"""Single records that are folded into one file."""
+"""Number of single records that are folded into one file."""
 _REMEMBERED = 4
 """Records that a running query may still ask for: Spark repeats at most the last micro-batch."""
 _WHOLE = {"format", "shards", "spread", "sources", "next", "units", "token"}
-"""What a plan holds at least."""
+"""The keys that a plan must have."""
 _VERSION = re.compile(r"(\d+)[_.][^/]*$")
 _LETTERS = re.compile(r"letters/log-(\d+)\.json")
 
 
 def damaged(name: str, what: object) -> RunError:
-    """Return the error for a file that is not what it was."""
+    """Return the error for a damaged file."""
     return RunError(f"'{name}' is damaged: {what}; {RESTORE}")
 
 
 def missing(name: str) -> RunError:
-    """Return the error for a file that is gone."""
+    """Return the error for a missing file."""
     return RunError(f"'{name}' is missing; {RESTORE}")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one micro-batch did."""
+    """The record of one micro-batch."""
 
     batch: int
     after: int
     upto: int
     """It covered the arrival numbers above `after` up to `upto`."""
     offset: int | None = None
-    """The checksum of Spark's file for this offset, where it was looked at."""
+    """The checksum of Spark's offset file, if it was read."""
     results: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
-    """By output: the file of its results, its bytes and rows."""
+    """By output: its result file, with bytes and rows."""
     letters: str | None = None
     """The name of its dead letters."""
     states: Mapping[int, int] = field(default_factory=dict)
     """By shard: the checksum of its state afterwards."""
     sieves: bool = False
-    """Whether drop boxes had been adjusted by then."""
+    """Whether drop boxes had been adjusted before it."""
 
     def to_line(self) -> bytes:
         """Return one line of JSON with a checksum."""
@@ -81,27 +81,27 @@ class Record:
 
     @classmethod
     def from_line(cls, line: bytes) -> Record:
-        """Read what `to_line` wrote; a ValueError, KeyError or TypeError for anything else."""
+        """Parse a line written by `to_line`; raise a ValueError, KeyError or TypeError for anything else."""
         values: dict[str, Any] = unseal(line)
         results = {output: (one[0], one[1], one[2]) for output, one in values["results"].items()}
         return cls(**{**values, "results": results, "states": dict(values["states"])})
 
 
 class Journal:
-    """The records of one unit. Without a place they are remembered, not written. Used by one thread at a time."""
+    """The records of one unit, kept in memory only if there is no place. Used by one thread at a time."""
 
     def __init__(self, place: Place | None, unit: str) -> None:
-        """Begin a journal; `open` reads one."""
+        """Create an empty journal; `open` reads an existing one."""
         self._place = place
         self._folder = f"{FOLDER}/{unit}"
         self._singles: list[int] = []
         self._recent: deque[Record] = deque(maxlen=_REMEMBERED)
         self.found: list[Record] = []
-        """All that earlier processes wrote."""
+        """All records of earlier processes."""
 
     @classmethod
     def open(cls, place: Place, unit: str) -> Journal:
-        """Read a unit's journal; a RunError names a file of it that is missing or damaged."""
+        """Read a unit's journal; raise a RunError that names a missing or damaged file."""
         journal = cls(place, unit)
         place.make([journal._folder], False)
         journal.found = list(journal._read())
@@ -136,15 +136,15 @@ class Journal:
         return self._recent[-1] if self._recent else None
 
     def at(self, upto: int) -> Record | None:
-        """Return the recent record that ended at an arrival number."""
+        """Return the recent record that ended at an arrival number, or None."""
         return next((record for record in self._recent if record.upto == upto), None)
 
     def of(self, batch: int) -> Record | None:
-        """Return the recent record of a micro-batch."""
+        """Return the recent record of a micro-batch, or None."""
         return next((record for record in self._recent if record.batch == batch), None)
 
     def write(self, record: Record) -> None:
-        """Make a record durable: the next one, or the newest again."""
+        """Make a record durable: a new one, or the newest again."""
         again = self.last is not None and self.last.batch == record.batch
         if self._place is not None:
             if not again and len(self._singles) >= FOLD:
@@ -169,7 +169,7 @@ class Journal:
         self._singles = []
 
     def cut(self, last: int) -> None:
-        """Forget the newest record if it is beyond a micro-batch: Spark has not committed it, and never will."""
+        """Delete the newest record if it is beyond micro-batch `last`, as Spark will never commit it."""
         if self.last is not None and self.last.batch > last:
             self._recent.pop()
             if self._place is not None and self._singles:
@@ -185,7 +185,7 @@ def journals(place: Place) -> list[str]:
 
 
 class Found(NamedTuple):
-    """What an earlier run has left."""
+    """What an earlier run left in its state directory."""
 
     plan: dict[str, Any]
     journals: Mapping[str, Journal]
@@ -195,14 +195,14 @@ class Found(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether all inputs have ended: the end mark is the last thing that enters a log."""
+        """Whether all inputs have ended: the end mark is the last entry of a log."""
         return self.commit is not None and self.commit.end is not None
 
 
 def verify(place: Place) -> Found | None:
-    """Return what lies in a state directory, or None if it is new; a RunError names what is missing or damaged.
+    """Return the verified contents of a state directory, or None if it is new.
 
-    Nobody else may use the directory meanwhile.
+    Raises a RunError that names what is missing or damaged. The directory must be locked.
     """
     plan = read_plan(place)
     if plan is None:
@@ -221,7 +221,7 @@ def verify(place: Place) -> Found | None:
 
 
 def read_plan(place: Place) -> dict[str, Any] | None:
-    """Return the plan in a state directory; None if there is nothing at all."""
+    """Return the plan in a state directory; None if the directory is empty."""
     name = place.name(PLAN)
     try:
         if PLAN not in place.files(""):
@@ -233,7 +233,7 @@ def read_plan(place: Place) -> dict[str, Any] | None:
         raise RunError(
             f"cannot read the state '{place.root}': {reason(error)}; give a directory to write to"
         ) from error
-    with contextlib.suppress(ValueError, KeyError, TypeError):  # then it is damaged, whoever wrote it
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # then it is damaged, whatever version wrote it
         format_ = json.loads(data)["format"]
         if isinstance(format_, int) and format_ != FORMAT:
             raise RunError(
@@ -250,7 +250,7 @@ def read_plan(place: Place) -> dict[str, Any] | None:
 
 
 class _Checkpoint:
-    """Spark's files of one unit, held against the journal."""
+    """Spark's files of one unit, to be compared with the journal."""
 
     def __init__(self, place: Place, unit: str, files: Mapping[str, int]) -> None:
         self._place = place
@@ -259,7 +259,7 @@ class _Checkpoint:
         self._all = set(self._files)
 
     def check(self, records: list[Record], begin: int | None, commit: Commit | None, forgotten: int) -> None:
-        """Raise a RunError for what does not fit; `begin` is None for a unit that is no longer in the network."""
+        """Raise a RunError if something does not fit; `begin` is None for a unit that is no longer in the network."""
         last = len(records) - 1
         committed = max(self._numbers("commits"), default=-1)
         if committed > last:
@@ -299,14 +299,14 @@ class _Checkpoint:
         return [int(name) for name in names if name.isdecimal()]
 
     def _need(self, file: str) -> tuple[str, bytes]:
-        """Return the name of a file and what it holds."""
+        """Return the name and the contents of a file."""
         name, relative = self._place.name(f"{self._folder}/{file}"), f"{self._folder}/{file}"
         if relative not in self._all:
             raise missing(name)
         return name, self._place.read(relative)
 
     def _check_text(self, file: str, lines: int) -> None:
-        """Look at a small file of Spark's: so many lines, the last of them JSON, after a version."""
+        """Check a small file of Spark's: so many `lines`, the last of them JSON, a version before it."""
         name, data = self._need(file)
         try:
             *before, last = data.decode().splitlines()
@@ -317,22 +317,22 @@ class _Checkpoint:
             raise damaged(name, "it is not what Spark writes")
 
     def _check_ahead(self, last: int, after: int, issued: int) -> None:
-        """Look at the offset of a micro-batch that was begun and not delivered."""
+        """Check the offset of a micro-batch that was begun but not delivered."""
         ahead = [number for number in self._numbers("offsets") if number > last]
         for number in sorted(ahead):
             name, data = self._need(f"offsets/{number}")
             upto = _upto(data)
-            # A query that is stopped before it has run may write down that its first micro-batch ends where it began.
+            # A query stopped before it has run may record that its first micro-batch ends where it began.
             least = after if number == 0 else after + 1
             if number > last + 1 or upto is None or not least <= upto <= max(issued, least):
                 raise damaged(name, f"micro-batch {number} cannot end at arrival number {upto}")
 
     def _check_sums(self, committed: int) -> None:
-        """Hold Spark's files against its checksum files; what lies behind the last commit may be half written."""
+        """Compare Spark's files with its checksum files; state files after the last commit may be incomplete."""
         for file in self._files:
             folder, _, name = file.rpartition("/")
             if name.startswith("."):
-                continue  # the checksums themselves, and what was not complete when a process was killed
+                continue  # the checksums themselves, and files that were incomplete when a process was killed
             version = _VERSION.match(name)
             ahead = "/state/" in file and version is not None and int(version[1]) > committed + 1
             sums = f"{folder}/.{name}.crc"
@@ -342,7 +342,7 @@ class _Checkpoint:
 
 
 def _upto(data: bytes) -> int | None:
-    """Return the arrival number in one of Spark's offset files, or None if there is none."""
+    """Return the arrival number in one of Spark's offset files, or None."""
     try:
         return int(json.loads(data.decode().splitlines()[-1])["upto"])
     except (ValueError, KeyError, TypeError, IndexError):
@@ -350,7 +350,7 @@ def _upto(data: bytes) -> int | None:
 
 
 def _fits(path: Path, sums: Path) -> bool:
-    """Return whether a file has the checksums that Hadoop wrote for it: four bytes for every 512, say."""
+    """Return whether a file matches Hadoop's checksum file: a CRC of four bytes for each block, such as 512 bytes."""
     found = sums.read_bytes()
     if found[:4] != b"crc\0" or len(found) < 8:
         return False
@@ -388,7 +388,7 @@ def _verify_deliveries(place: Place, records: Sequence[Record], commit: Commit |
 
 
 def read_letters(place: Place, file: str) -> list[tuple[str, str, str, str]]:
-    """Return the dead letters in a file; a RunError names it if it is damaged."""
+    """Return the dead letters in a file; raise a RunError that names it if it is damaged."""
     try:
         found = unseal(place.read(file))
         if file != f"letters/{found['name']}.json":

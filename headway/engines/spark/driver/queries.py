@@ -1,6 +1,6 @@
-"""The streaming queries of a run, one by unit: how far each is and what its steps cost; started, watched, stopped.
+"""The streaming queries of a run, one per unit: their progress and costs; starting, watching and stopping them.
 
-What went wrong with them is said in plain words.
+Their failures are described in plain words.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _FADE = 0.8
-"""How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
+"""The weight that a step keeps at the next one: costs change as the JVM warms up and as state grows."""
 _SPREAD = 1e-6
-"""The spread of sizes, as a share of their squares, that tells overhead and cost apart."""
+"""Least spread of sizes, as a share of their squares, at which overhead and cost can be separated."""
 _JITTER = 4.0
-"""Fixed parts that a micro-batch may take without having worked: they come and go with what else runs."""
+"""Multiples of the fixed part that count as jitter, not as work: durations vary with what else runs."""
 _GOOD_PART = 0.25
 _FEW = 3
-"""Micro-batches that are run cold, whatever they take."""
+"""Micro-batches before a cost is given: the first ones run cold."""
 _ENOUGH = 6
-"""Micro-batches until their length is believed."""
+"""Micro-batches before their durations are trusted."""
 _REMEMBERED = 12
-"""Micro-batches that tell what the next one will take."""
+"""Micro-batches that are remembered."""
 _UNREPRESENTATIVE = 1
-"""First steps that teach nothing: they load classes and start processes."""
+"""First steps that are ignored: they load classes and start processes."""
 
 
 @dataclass
 class StepCost:
-    """The running cost model of a unit's steps, ``overhead + cost * tuples``: fading least squares."""
+    """The cost of a unit's steps, ``overhead + cost * tuples`` in seconds, by fading least squares."""
 
     steps: int = 0
     _sums: Faded = field(default_factory=lambda: Faded(5))
@@ -56,7 +56,7 @@ class StepCost:
     cost: float = 0.0
 
     def learn(self, tuples: int, seconds: float) -> None:
-        """Take a step into account."""
+        """Add a step."""
         self.steps += 1
         if self.steps <= _UNREPRESENTATIVE:
             return
@@ -64,69 +64,69 @@ class StepCost:
         sums = self._sums.add(added, _FADE)
         weight, n, t = sums[:3].tolist()
         cost = float(slope(sums, _SPREAD))
-        if not cost > 0:  # steps of about the same size tell both apart only by the fixed part known before
+        if not cost > 0:  # steps of similar size separate the two only by the overhead known before
             cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
         self.cost = cost
         self.overhead = max(0.01, (t - cost * n) / weight)
 
 
 class Batch(NamedTuple):
-    """A micro-batch that has ended."""
+    """A completed micro-batch."""
 
     seconds: float
     work: float
-    """Seconds in boxes, of all tasks together."""
+    """Seconds in boxes, summed over tasks."""
     tuples: int
-    """What its drop boxes let through."""
+    """Tuples that passed its drop boxes."""
 
 
 class BatchWork:
-    """What the latest micro-batches took: a fixed part each, and work by the tuple, in seconds of a processor.
+    """The cost of recent micro-batches, in seconds of a processor: a fixed part, and work per tuple.
 
-    A least-squares fit tells both apart only if batches differ in size, and under load they do not. The boxes say
-    themselves what they needed; what a batch takes beyond that, at the least, is its fixed part.
+    A least-squares fit separates the two only if batches differ in size, and under load they do not. Boxes report their
+    own time; the smallest remainder of a batch is the fixed part.
     """
 
     def __init__(self) -> None:
-        """Start without any."""
+        """Start empty."""
         self._batches: deque[Batch] = deque(maxlen=_REMEMBERED)
 
     def add(self, batch: Batch) -> None:
-        """Take a micro-batch into account."""
+        """Add a micro-batch."""
         self._batches.append(batch)
 
     @property
     def fixed(self) -> float:
-        """Seconds that a micro-batch takes before any work; 0 while nothing is known."""
+        """Seconds of a micro-batch that are not work; 0 if unknown."""
         return max(0.0, min((one.seconds - one.work for one in self._batches), default=0.0))
 
     @property
     def cost(self) -> float:
-        """Seconds of work that a tuple means, in boxes and on the way to them and back; 0 while nothing is known."""
+        """Seconds of work per tuple, in boxes and on the way to them and back; 0 if unknown."""
         tuples = sum(one.tuples for one in self._batches)
         if not tuples or len(self._batches) < _FEW:
             return 0.0
         spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
         lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
-        # Where boxes do a good part of it, they know best: how long batches last depends on who else runs. The first
-        # ones say nothing of it anyhow: classes are loaded and processes started.
+        # If boxes report a good part of the time, their report is better: durations depend on what else runs. The first
+        # durations say nothing in any case, as classes are loaded and processes started.
         told = work > _GOOD_PART * lasted or len(self._batches) < _ENOUGH
         return (work if told else max(work, lasted)) / tuples
 
 
 @dataclass(eq=False)
 class RunningUnit:
-    """One streaming query."""
+    """One streaming query at run time."""
 
     number: int
     id: str
-    """The name under which its files lie; it stays the same when outputs come and go."""
+    """The name of its files; it stays the same when outputs are added or removed."""
     cut: CutUnit
     work: Work
     checkpoint: str
-    """The directory in which Spark keeps how far its query is."""
+    """The directory of its Spark checkpoint."""
     begin: int
-    """Where a query without a checkpoint starts."""
+    """The arrival number after which a query without a checkpoint starts."""
     query: Any = None
     position: int = NOTHING
     """The arrival number up to which it has been granted."""
@@ -134,33 +134,33 @@ class RunningUnit:
     asking: bool = False
     started: int = 0
     granted: int = 0
-    """Tuples in the step under way, those included that its drop box drops."""
+    """Tuples in the step under way, including those that its drop box drops."""
     expected: float = 0.0
-    """How many of them should pass it."""
+    """How many of these are expected to pass the drop box."""
     dropped: int = 0
-    """How many of them it has dropped."""
+    """How many of these the drop box has dropped."""
     worked: int = 0
-    """Nanoseconds that its boxes have reported in this step."""
+    """Nanoseconds that its boxes have reported for this step."""
     batch_work: BatchWork = field(default_factory=BatchWork)
     granted_at: int = 0
     plan: int = 0
-    """When it was granted, on the run's clock, and by which plan; 0: by none."""
+    """The number of the plan of the current step, which was granted at `granted_at` on the run's clock; 0: no plan."""
     cost: StepCost = field(default_factory=StepCost)
     batches: int = 0
     tuples: int = 0
     seconds: float = 0.0
     taken: int = -1
-    """The last micro-batch whose results were taken."""
+    """The last micro-batch whose results were collected."""
     covering: tuple[int, int] = (NOTHING, NOTHING)
-    """The arrival numbers that the micro-batch under way covers: above the first, up to the second."""
+    """The arrival numbers of the current micro-batch: above the first, up to the second."""
     losses: int = 0
-    """How often its query has lost a process since it last committed."""
+    """How many processes its query has lost since its last commit."""
     slow_since: int | None = None
-    """Since when its process does not start within Spark's ten seconds; None: it does."""
+    """Since when its process has failed to start within Spark's ten seconds; None if it has not."""
     restarts: int = 0
-    """How often its query was started again in this run."""
+    """How many times its query was restarted in this run."""
     replayed: bool = True
-    """Whether what happens now began before the query did: the first question after a restart ends it."""
+    """Whether the current micro-batch may be a replay: after each start, until the query asks for the first time."""
 
     @property
     def busy(self) -> bool:
@@ -169,33 +169,33 @@ class RunningUnit:
 
 
 Deliver = Callable[[RunningUnit, list[Row], Mapping[int, Train], int], None]
-"""Takes a micro-batch: the rows that travelled, or the trains of lanes that Spark computed itself, and its number."""
+"""Handles a micro-batch: the unit, rows from shards or trains by lane if Spark ran the boxes, and its number."""
 
 _log = logging.getLogger("headway")
 _MOST_SHARDS = 64
 _ATTEMPTS = 3
-"""How often a query is started before a process that is lost meanwhile counts as a failure."""
+"""How many times a query is started before the loss of a process during the start counts as a failure."""
 PATIENCE = 300 * SECOND
-"""For how long processes that Spark does not give the time to start are started again."""
+"""How long processes that miss Spark's time limit for starting are started again."""
 _STOP_PATIENCE = 30.0
-"""Seconds for which a query may take to stop; Spark itself gives up after 20."""
+"""Seconds that a query may take to stop; Spark itself gives up after 20."""
 _PARTING = 2.0
-"""Seconds by which the connections of a JVM may break before it is gone."""
+"""Seconds by which a JVM's connections may break before its process has ended."""
 _LOOK_EVERY = SECOND // 5
-"""How often queries are looked at: each look is a call into the JVM."""
+"""The interval at which queries are checked: each check is a call into the JVM."""
 _CLUSTER_PATIENCE = 20 * SECOND
-"""How long a cluster may take to start executors before the user hears of it."""
+"""How long a cluster may take to start executors before the user is told."""
 _LOSSES = 3
-"""How often a query may lose a process without committing anything in between."""
+"""How many processes a query may lose without a commit in between."""
 warm: set[str] = set()
-"""The applications in which a query has run: the first one loads classes for all."""
+"""Applications in which a query has run: the first one loads classes for all."""
 
 
 class Queries:
-    """Spark, as far as a run needs it. Used by the scheduler thread."""
+    """A run's access to Spark. Used by the scheduler thread."""
 
     def __init__(self, master: str | None, settings: Mapping[str, str]) -> None:
-        """Open a session, with the user's own settings of Spark."""
+        """Open a session with the user's own Spark settings."""
         self._session = open_session(master, settings)
         context = self._session.sparkContext
         self.master: str = context.master or ""
@@ -206,11 +206,11 @@ class Queries:
         self._complained = False
 
     def attach(self, gate: Gate, deliver: Deliver) -> None:
-        """Say where queries ask for grants, and who takes what they bring."""
+        """Set the gate at which queries ask for grants, and the function that handles their results."""
         self._gate, self._deliver = gate, deliver
 
     def start(self, unit: RunningUnit) -> None:
-        """Start a unit's query, where its checkpoint says; also again."""
+        """Start a unit's query from its checkpoint, if it has one; also used to restart it."""
         if unit not in self._units:
             self._units.append(unit)
         left, until = _ATTEMPTS, stopwatch() + PATIENCE
@@ -231,7 +231,7 @@ class Queries:
         for name, value in STREAMING.items():
             session.conf.set(name, value)
         session.conf.set("spark.sql.shuffle.partitions", str(work.shards))
-        # A row is a train, which may be large, or, where Spark runs the boxes, a tuple.
+        # A row is a train, which may be large, or, if Spark runs the boxes, a tuple.
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000" if native is None else "100000")
         format_ = f"headway-{work.run}"
         pickled = Pickled(work.key, work)
@@ -264,7 +264,7 @@ class Queries:
             context.setLocalProperty("spark.scheduler.pool", None)
 
     def stop(self) -> None:
-        """Stop all queries; the gate must be closed before, so that none of them waits there."""
+        """Stop all queries. The gate must be closed first, so that none of them waits there."""
 
         def stop(unit: RunningUnit) -> None:
             with contextlib.suppress(Exception):
@@ -274,14 +274,14 @@ class Queries:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(_STOP_PATIENCE)  # where the session was stopped before, nothing answers
+            thread.join(_STOP_PATIENCE)  # if the session was stopped before, there is no response
 
     # Watching
 
     def look(self) -> None:
-        """Look at all queries, if it is time, and start those again that have lost a process.
+        """Check all queries if it is time, and restart one that has lost a process.
 
-        Raises a RunError for one that failed.
+        Raises a RunError for a query that failed.
         """
         if not self._units or stopwatch() < self._next_look:
             return
@@ -294,13 +294,13 @@ class Queries:
                 stopped = error == _STOPPED or self._stopped or "stopped SparkContext" in error
                 name = unit.cut.name
                 raise RunError(_describe_stopped(name) if stopped else describe_failure(name, error))
-        # One after the other, as at the beginning: each starts a process.
+        # One at a time, as at the beginning: each starts a process.
         starting = [unit for unit in self._units if not self._gate.met(unit.number)]
         if failed and all(unit in [one for one, _ in failed] for unit in starting):
             self._revive(*failed[0])
 
     def look_for_executors(self) -> None:
-        """Say once if the first step waits and waits because there is nobody to run it."""
+        """Warn once if the first step keeps waiting because there is no executor."""
         first = min((unit.started for unit in self._units if unit.busy and unit.started), default=None)
         if self._complained or first is None or any(unit.batches for unit in self._units):
             return
@@ -316,19 +316,19 @@ class Queries:
                 )
 
     def alive(self, error: Exception) -> bool:
-        """Return whether Spark's JVM still runs after an error; True where that cannot be known."""
+        """Return whether Spark's JVM still runs after an error; True if that cannot be determined."""
         broken = not isinstance(error, HeadwayError) or "Py4J" in str(error)
         return jvm_alive(_PARTING if broken else 0.0)
 
     @property
     def _stopped(self) -> bool:
-        """Whether somebody has stopped the session, as far as Python knows without asking the JVM."""
+        """Whether the session was stopped, as far as Python knows without asking the JVM."""
         return java_context(self._session) is None
 
     def _revive(self, unit: RunningUnit, error: str) -> None:
-        """Start a query again that has lost a process: it repeats its last micro-batch.
+        """Restart a query that has lost a process: it repeats its last micro-batch.
 
-        Who did not get the time to start has lost nothing, and is started again for much longer.
+        A process that only failed to start in time has lost nothing, and is restarted for much longer.
         """
         name = unit.cut.name
         if is_slow(error):
@@ -363,7 +363,7 @@ def _failure(unit: RunningUnit) -> str | None:
     if error is None:
         return _STOPPED
     texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
-    while cause is not None:  # the message names a lost process only by the class of a cause
+    while cause is not None:  # a lost process is only visible in the class of a cause
         texts.append(f"caused by {cause.toString()}")
         cause = cause.getCause()
     return "\n".join(texts)
@@ -371,7 +371,7 @@ def _failure(unit: RunningUnit) -> str | None:
 
 _RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _STOPPED = "the query has stopped"
-"""What is known of a query that neither runs nor has failed."""
+"""The reason for a query that neither runs nor has failed."""
 _SLOW = ("failed to connect back", "Python worker to connect back")
 _LOST = (
     *_SLOW,
@@ -408,46 +408,46 @@ _UNREADABLE = (
     "Multiple streaming queries are concurrently using",
     "CONCURRENT_STREAM_LOG_UPDATE",
 )
-"""What stands in Spark's stack when it fails to read what its checkpoint holds, and in no other one.
+"""Parts of Spark's stack trace that only occur when it cannot read its checkpoint.
 
-The last two are what it makes of an offset file that is gone while its checksum is there: that nobody else uses a state
-is certain, since a run locks it.
+The last two occur when an offset file is missing but its checksum exists; another user of the state is ruled out, since
+a run locks it.
 """
 _OTHERWISE = ("No space left", "UNRELEASED_THREAD_ERROR")
-"""What fails there too, and is no damage: a full disk, and a task that still holds the state."""
+"""Failures in the same places without damage: a full disk, and a task that still holds the state."""
 _GONE = re.compile(r"File \S*/checkpoints/\S+ does not exist")
 _FILE = re.compile(r"(?:file:)?(/[^\s'\",;()\[\]]*/checkpoints/[^\s'\",;()\[\]]+)")
 
 
 def is_damage(error: str) -> bool:
-    """Return whether a query failed because Spark cannot read what its checkpoint holds."""
+    """Return whether a query failed because Spark cannot read its checkpoint."""
     read = any(sign in error for sign in _UNREADABLE) or _GONE.search(error) is not None
     ours = any(match[1] in _OURS for match in _raised(error))
     return read and not any(sign in error for sign in _OTHERWISE) and not ours
 
 
 def is_loss(error: str) -> bool:
-    """Return whether a query failed because a process of it was lost, and not because of what the process did."""
+    """Return whether a query failed because one of its processes was lost, rather than by an error in it."""
     return any(sign in error for sign in _LOST) and not _raised(error) and not is_damage(error)
 
 
 def is_slow(error: str) -> bool:
-    """Return whether a query failed because its Python process did not start within the ten seconds of Spark's.
+    """Return whether a query failed because its Python process did not start within Spark's ten seconds.
 
-    They are a constant in Spark. On a busy machine they are not much, and nothing is wrong but that.
+    The limit is a constant in Spark. A busy machine may exceed it without any other fault.
     """
     return any(sign in error for sign in _SLOW) and not _raised(error)
 
 
 def _raised(error: str) -> list[re.Match[str]]:
-    """Return what Python code raised, in Spark's words for a failure."""
+    """Return the exceptions raised by Python code, from Spark's description of a failure."""
     return [match for match in _RAISED.finditer(error) if "SparkException" not in match[1]]
 
 
 def describe_failure(unit: str, error: str) -> str:
-    """Return one line for a query's failure: what was raised last in our own words, not Spark's stack."""
+    """Return one line for a query's failure: the last exception in our own words, without Spark's stack."""
     if is_damage(error):
-        # The longest path that Spark names says most.
+        # The longest path that Spark names is the most specific.
         named = max((match[1].rstrip(".:") for match in _FILE.finditer(error)), key=len, default="")
         where = f"'{named}', or a file in it," if named else "a file under 'checkpoints' in the state"
         return f"'{unit}' cannot go on: {where} is missing or damaged; {RESTORE}"
@@ -457,7 +457,7 @@ def describe_failure(unit: str, error: str) -> str:
 
 
 def _describe_stopped(unit: str) -> str:
-    """Return one line for a query that somebody else has stopped."""
+    """Return one line for a query that was stopped from outside the run."""
     return (
         f"'{unit}' was stopped on Spark from outside of the run: by stop() of its streaming query or of the Spark "
         "session; hw.Control().stop() ends a run in order"
@@ -465,7 +465,7 @@ def _describe_stopped(unit: str) -> str:
 
 
 def describe_gone(state: str | None) -> str:
-    """Return one line for a JVM that is no more."""
+    """Return one line for a JVM that has ended."""
     goes_on = "the same command goes on from there" if state else "with --state, a run can go on after that"
     return (
         "Spark's JVM has ended amid the run: was it killed, or short of memory (--conf spark.driver.memory=4g)? "

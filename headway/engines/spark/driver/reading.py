@@ -1,7 +1,7 @@
-"""What arrives and what waits: arrivals on their way into the log, the tasks that read it, and the run's reading.
+"""Arrivals and backlog on Spark: arrivals on their way into the log, the tasks that read it, and the run's reading.
 
-Sources are read, and what they bring is sealed in the log when somebody needs it. What waits there, or before it, for
-each streaming query is what policies, load shedding and the user read of a run.
+Tuples from sources are sealed in the log when they are needed. What waits in the log, or to be sealed, for each
+streaming query is what policies, load shedding and the status read.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from headway.trains import Tick, Train, join_trains
 _log = logging.getLogger("headway")
 _NEVER = int(np.iinfo(np.int64).max)
 _LONGEST = SECOND // 2
-"""How long a tuple may wait to become durable when nobody asks for it."""
+"""How long a tuple may wait (ns) to become durable if no query asks for it."""
 _LARGEST = 64 << 20
 
 
 class Arrivals:
-    """Gathers the trains that ingest pushes. Used by the scheduler thread."""
+    """Collects the trains that ingest pushes. Used by the scheduler thread."""
 
     def __init__(self, log: Log, clock: Clock) -> None:
-        """Write to a log."""
+        """Collect for a log."""
         self.log = log
         self.clock = clock
         self._trains: dict[str, list[Train]] = {}
@@ -51,10 +51,10 @@ class Arrivals:
         self._since: int | None = None
         self.bytes = 0
         self.latest: dict[str, Train] = {}
-        """By source: the train that entered last."""
+        """By source: the latest train."""
 
     def feeder(self, source: str) -> Callable[[Train], None]:
-        """Return where ingest pushes the trains of a source."""
+        """Return the function to which ingest pushes a source's trains."""
 
         def push(train: Train) -> None:
             if len(train):
@@ -62,7 +62,7 @@ class Arrivals:
                 self.latest[source] = train
                 self.bytes += train.nbytes
             for tick in train.ticks:
-                if tick not in self._ticks:  # it comes along on every source
+                if tick not in self._ticks:  # every source passes it on
                     self._ticks.append(tick)
             if train.end:
                 self._end = train.progress
@@ -72,20 +72,20 @@ class Arrivals:
         return push
 
     def refuse(self, rows: Sequence[Malformed]) -> None:
-        """Take rows that are no tuples: they become part of the log, so that a replay reports each once."""
+        """Collect malformed rows: they become part of the log, so that a replay reports each once."""
         self._malformed += rows
         if rows and self._since is None:
             self._since = self.clock.now()
 
     @property
     def due(self) -> bool:
-        """Whether it is time to seal although nobody asks."""
+        """Whether it is time to seal even if no query asks."""
         if self._since is None:
             return False
         return self.bytes > _LARGEST or self.clock.now() - self._since >= _LONGEST
 
     def waiting(self, sources: Sequence[str]) -> tuple[int, int, int]:
-        """Return of these sources: the tuples not sealed yet, their oldest stamp, and the sum of their stamps."""
+        """Return of these sources' unsealed tuples the count, the oldest stamp, and the sum of the stamps."""
         trains = [train for source in sources for train in self._trains.get(source, ())]
         count = sum(len(train) for train in trains)
         oldest = min((int(train.stamps[0]) for train in trains), default=0)
@@ -100,9 +100,9 @@ class Arrivals:
     def seal(
         self, issued: int, positions: dict[str, int], reached: int, inputs: Mapping[str, Any] | None = None
     ) -> Commit | None:
-        """Make everything durable: arrivals, how far the run has come in nanoseconds, and which inputs they are from.
+        """Make everything durable: arrivals, how long the run has lasted (ns), and what identifies its inputs.
 
-        Returns None if there is nothing.
+        Returns None if there is nothing to seal.
         """
         if self._since is None:
             return None
@@ -123,15 +123,15 @@ class Arrivals:
 
 
 def commit_letters(commit: Commit) -> list[LetterRow]:
-    """Return the malformed rows that a commit logged, as dead letters."""
+    """Return the malformed rows of a commit as dead letters."""
     return [(source, reason, text, where) for source, where, text, reason in commit.malformed]
 
 
 def read_on(reader: Reader, source: str, log: Log, feeds: str | None) -> Reader:
-    """Return a reader of what follows in a source behind what the log has; `feeds` is where sources keep their place.
+    """Return a reader that continues a source after what the log has; in `feeds` sources keep their own positions.
 
-    Malformed rows are followed up, too, also those that the log has of a source without any tuple yet. A source
-    that neither begins anew nor keeps its own place, such as a pipe, goes on with what comes.
+    Malformed rows count as well, even if the log has no tuple of the source yet. A source that neither starts over nor
+    keeps its own position, such as a pipe, continues with what comes.
     """
     if log.end is not None:
         return reader
@@ -141,15 +141,15 @@ def read_on(reader: Reader, source: str, log: Log, feeds: str | None) -> Reader:
         return reader
     if not begins_anew(reader) or not (tuples or refused):
         return reader
-    if reader.live and tuples:  # nobody can see whether it begins anew, so the user hears what that would mean
+    if reader.live and tuples:  # it cannot be verified that it starts over, so the user is told what is assumed
         _log.warning("source '%s': its first %s tuples are passed over: the saved run has them", source, f"{tuples:,}")
     return SkippingReader(reader, source, tuples, refused)
 
 
 _SMALL = 4096
-"""Tuples below which a second task costs more than it helps."""
+"""Tuples below which a second task costs more than it gains."""
 _LARGE = 1_000_000
-"""The most tuples of a task, so that what it holds in memory is bounded."""
+"""The most tuples of a task, which bounds its memory."""
 
 
 def split_tasks(
@@ -161,10 +161,10 @@ def split_tasks(
     marks: list[Any],
     sieves: Mapping[str, Any] | None = None,
 ) -> list[list[Any]]:
-    """Return the tasks of (after, upto]: slices, the clock, for the first one the marks, and what drop boxes keep.
+    """Return the tasks of (after, upto]: slices, the time, the marks (first task only), and the sieves of drop boxes.
 
-    All sources are cut at the same numbers, so that a task can merge them. The clock is the moment at which the
-    last of these arrivals was logged, so that a replay sees the same.
+    All sources are cut at the same numbers, so that a task can merge them. The time is the moment at which the last of
+    these arrivals was logged, so that a replay sees the same.
     """
     total = log.count(sources, after, upto)
     count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
@@ -184,7 +184,7 @@ def split_tasks(
 
 
 class QueryReading(Reading):
-    """Looks at all parts of a run; changes none."""
+    """Observes all parts of a run and changes nothing."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class QueryReading(Reading):
         settings: RunSettings,
         begun: int,
     ) -> None:
-        """Give the boxes and outputs of the queries, which are the units here, their numbers."""
+        """Prepare for these queries, which are the run's units."""
         topology = program.topology
         boxes = {name: at for at, name in enumerate(topology.boxes)}
         outputs = {name: at for at, name in enumerate(topology.outputs)}
@@ -207,17 +207,17 @@ class QueryReading(Reading):
         self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
         self._settings, self._begun = settings, begun
         self.sources_spent = 0
-        """Nanoseconds that reading sources took."""
+        """Nanoseconds spent on reading sources."""
         self.peak_queued = 0
         reading = {box for some in topology.readers for box in some}
         self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
 
     @property
     def queued(self) -> int:
-        """Bytes that have arrived and that somebody still has to read.
+        """Bytes that have arrived and are still to be read by some query.
 
-        The log holds more: what it keeps on purpose, its newest commit, and what only waits for a query to commit that
-        reads other sources. Sources that waited for that would wait for ever.
+        The log holds more: what it keeps on purpose, its newest commit, and tuples waiting for a commit of a query that
+        reads other sources. Sources that waited for those would wait forever.
         """
         reached: dict[str, int] = {}
         for unit in self.queries:
@@ -226,7 +226,7 @@ class QueryReading(Reading):
         return self.log.bytes_after(reached) + self.arrivals.bytes
 
     def waiting_for(self, unit: RunningUnit) -> tuple[int, int, float]:
-        """Return a unit's waiting tuples, the oldest stamp of them, and their mean stamp."""
+        """Return the count of a unit's waiting tuples, their oldest stamp, and their mean stamp."""
         sources = unit.cut.sources
         count, oldest, total = self.arrivals.waiting(sources)
         issued = self.log.issued
@@ -240,24 +240,24 @@ class QueryReading(Reading):
 
     @property
     def longest(self) -> int:
-        """The tuples that wait for the unit that is furthest behind."""
+        """The number of tuples waiting for the unit that is furthest behind."""
         return max((self.waiting_for(unit)[0] for unit in self.queries), default=0)
 
     def _read(self) -> tuple[Int64s, Int64s, Floats]:
-        """Return by unit what `waiting_for` says."""
+        """Return the values of `waiting_for` by unit."""
         rows = [self.waiting_for(unit) for unit in self.queries]
         counts, oldest = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
         return counts, oldest, np.array([row[2] for row in rows], np.float64)
 
     @property
     def seconds(self) -> float:
-        """How long the run has taken so far."""
+        """How long the run has lasted so far."""
         return (stopwatch() - self._begun) / 1e9
 
     def snapshot(self, more: bool, planning: float) -> Snapshot:
-        """Return what a policy may look at.
+        """Return the current snapshot.
 
-        `more` says whether tuples may still arrive, `planning` how many seconds a plan takes on average.
+        `more` says whether tuples may still arrive, `planning` is the mean duration of a plan in seconds.
         """
         counts, oldest, means = self._read()
         sealed, now = self.log.issued, self.arrivals.clock.now()
@@ -289,58 +289,58 @@ class QueryReading(Reading):
             planning=planning,
         )
 
-    # What a policy may ask of the latest snapshot
+    # What policies may ask, as of the latest snapshot
 
     def boxes(self, now: int) -> BoxReadings:
         """Return the statistics of the boxes."""
         return self.statistics.readings()
 
     def queues(self, now: int) -> QueueReadings:
-        """Return what waits before each box; a mean latency is half of the oldest's, for nothing finer is kept."""
+        """Return what waits at each box; the mean latency is taken as half of the oldest, as nothing finer is kept."""
         waiting = self._box_waiting
         age = np.where(waiting > 0, (now - self._box_oldest) / SECOND, 0.0)
         return QueueReadings(waiting, (waiting * self.boxes(now).tuple_size).astype(np.int64), age / 2, age)
 
     def latencies(self, now: int) -> Floats:
-        """Return by unit the mean latency of what waits."""
+        """Return by unit the mean latency of its waiting tuples."""
         return np.where(self._counts > 0, (now - self._means) / SECOND, 0.0)
 
     def latency(self, now: int, unit: int) -> float:
-        """Return the mean latency of what waits for one unit."""
+        """Return the mean latency of one unit's waiting tuples."""
         return float(now - self._means[unit]) / SECOND if self._counts[unit] else 0.0
 
     def unit_costs(self, now: int) -> UnitCosts:
-        """Return what micro-batches cost, as measured; what they yield is told by their boxes."""
+        """Return the measured costs of micro-batches, and yields as given by the statistics of boxes."""
         overhead = np.array([unit.cost.overhead for unit in self.queries])
         yields = self.follow_units(self.boxes(now), self._box_waiting).yields
         return UnitCosts(overhead, np.array([unit.cost.cost for unit in self.queries]), yields)
 
-    # What everybody else reads
+    # For monitor, adaptive layers, status and summary
 
     def carried(self, box: int, arc: str) -> float:
-        """Return how many of its box's tuples an arc has got, of those that the unit counts which owns the box.
+        """Return how many of its box's tuples went to an arc, scaled to those reported by the unit that owns the box.
 
-        Other units run the box, too, and one of those may be the only one that reads the arc.
+        Other units may run the box as well, and the owner need not read the arc.
         """
         taken, carried = self._takings.carried[arc]
         return carried / taken * int(self.statistics.readings().tuples_in[box]) if taken else 0.0
 
     def backlog(self) -> tuple[Int64s, Int64s]:
-        """Return by box what waits for its unit, at the boxes that read sources."""
+        """Return what waits for each unit, by box: at the boxes that read sources."""
         counts, oldest, _ = self._read()
         return self._by_box(counts, oldest)
 
     @property
     def ignored(self) -> Mapping[str, int]:
-        """By box: the tuples that came too late for it."""
+        """By box: the tuples that arrived too late for it."""
         return self._takings.ignored
 
     def overdue(self) -> Int64s:
-        """Return nothing: the log takes all that arrives."""
+        """Return zeros: the log takes in everything that arrives."""
         return np.zeros(len(self.topology.sources), np.int64)
 
     def spent(self, planning: int, plans: int) -> Spent:
-        """Return what scheduling and micro-batches have taken; so many plans took so many nanoseconds."""
+        """Return the time spent on scheduling and micro-batches; `planning` are the nanoseconds of all `plans`."""
         in_boxes = float(self.statistics.readings().busy.sum()) / 1e9
         time = {
             "scheduler": planning / 1e9,
@@ -352,12 +352,12 @@ class QueryReading(Reading):
         return Spent(time, plans, self.peak_queued)
 
     def status(self, totals: Totals) -> Status:
-        """Return how far the run is."""
+        """Return the run's progress."""
         queued = self.queued
         return status(self, totals, self.seconds, self.longest, queued, queued > self._settings.memory)
 
     def summary(self) -> dict[str, Any]:
-        """Return what a summary says on Spark only: of each streaming query, and of earlier processes."""
+        """Return the summary entries that only Spark has: streaming queries, and tuples of earlier processes."""
         units = {
             unit.cut.name: {
                 "batches": unit.batches,
@@ -372,7 +372,7 @@ class QueryReading(Reading):
         return {"units": units, "tuples_before": self.ingest.before}
 
     def _by_box(self, counts: Int64s, oldest: Int64s) -> tuple[Int64s, Int64s]:
-        """Return by box what waits: at the boxes that read sources, what waits for their units."""
+        """Return what waits by box: at the boxes that read sources, the tuples waiting for their units."""
         waiting = np.zeros(len(self.topology.boxes), np.int64)
         stamps = np.full(len(self.topology.boxes), _NEVER)
         for at, entries in enumerate(self._entries):

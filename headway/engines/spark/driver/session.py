@@ -1,4 +1,4 @@
-"""The Spark session: the user's if there is one, otherwise one of our own, quiet and on loopback."""
+"""The Spark session: the user's if there is one, otherwise our own, without Spark's log output and on loopback only."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ STREAMING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
 }
-"""Settings of every unit's query; they belong to the session that starts it."""
+"""Settings of every unit's query; they are applied to the session that starts it."""
 
 
 def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return a session: this process's, or a new one on `master`, which stays until the process ends.
+    """Return this process's session, or a new one on `master`, which stays until the process ends.
 
-    Any thread may ask: one session is opened after the other, for that changes the process for a moment.
+    Thread-safe: sessions are opened one at a time, because that briefly changes the state of the process.
     """
     with _opening:
-        if not jvm_alive(0.0):  # it was killed since
+        if not jvm_alive(0.0):  # the JVM was killed since
             _forget()
         session = find_session()
         if session is None:
@@ -95,7 +95,7 @@ def _start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
         except Exception as error:
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RunError(f"Spark cannot start on {master}: {text}{said()}") from error
-    # When the JVM is killed, this server of PySpark's would print a traceback.
+    # If the JVM is killed, this PySpark server would print a traceback.
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None and not os.environ.get("HEADWAY_SPARK_LOG"):
         server.handle_error = lambda *request: None
@@ -106,11 +106,11 @@ def _start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 def _defaults(master: str, java: str) -> dict[str, str]:
     local = master.startswith("local")
-    # Kernels do the work, and the JVM carries blobs. On few cores its second compiler takes more time from them than it
-    # ever gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
+    # Kernels do the work, and the JVM only carries blobs. On few cores its second compiler takes more time than it
+    # gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
     few = local and (os.cpu_count() or 1) <= _FEW_CORES
     compiler = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
-    # A driver that is killed leaves shuffles, working copies of states and native libraries behind.
+    # A driver that is killed leaves shuffle files, working copies of states and native libraries behind.
     places = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -Djava.io.tmpdir={_scratch()}"
     return {
         **({"spark.local.dir": _scratch()} if local else {}),
@@ -132,11 +132,11 @@ def _defaults(master: str, java: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _python(master: str) -> Iterator[None]:
-    """Let Spark start this Python, unless somebody has named another; a session keeps what it was started with.
+    """Let Spark use this Python unless PYSPARK_PYTHON is set; the session keeps what it was started with.
 
-    Spark puts an archive of PySpark before everything else on a worker's path, and Python compiles what it imports from
-    it anew in each process: a second of work each, and every query has several. On this machine PySpark is installed,
-    compiled, as well: workers start without the archive.
+    Spark puts an archive of PySpark first on a worker's path, and each process compiles what it imports from there
+    again: a second of work per process, and every query has several. Locally, PySpark is also installed and compiled,
+    so workers start without the archive.
     """
     if "PYSPARK_PYTHON" in os.environ:
         yield
@@ -149,7 +149,7 @@ def _python(master: str) -> Iterator[None]:
 
 
 def launcher() -> str:
-    """Return a program that is this Python without Spark's archives on its path; just Python where that cannot be."""
+    """Return a program that runs this Python without Spark's archives on its path, or else plain Python."""
     import pyspark
 
     home, path = os.environ.get("SPARK_HOME"), Path(_scratch(), "python")
@@ -163,23 +163,23 @@ def launcher() -> str:
 
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Leave Ctrl-C as it is: Spark would cancel all jobs with it, where a run wants to drain, on any engine."""
+    """Keep our handling of Ctrl-C: Spark would cancel all jobs, but a run must drain, on any engine."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # in another thread Spark leaves it alone
+        with contextlib.suppress(ValueError):  # PySpark installs no handler in other threads
             signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
-    """Keep py4j, between Python and the JVM, from printing tracebacks: what fails there is said in one line of ours."""
+    """Keep py4j, which connects Python to the JVM, from printing tracebacks: we report its failures in one line."""
     logger, root = logging.getLogger("py4j"), logging.getLogger()
     level = logger.level
     if not os.environ.get("HEADWAY_SPARK_LOG"):
         logger.setLevel(logging.CRITICAL + 1)
-        root.addFilter(_is_not_py4j)  # some of what it says it says in nobody's name
+        root.addFilter(_is_not_py4j)  # some of its messages come from the root logger
     try:
         yield
     finally:
@@ -193,11 +193,11 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _deaf_gateway() -> Iterator[None]:
-    """Start the JVM so that it ignores what a run ends in order for: SIGTERM and SIGHUP, as it does Ctrl-C anyhow.
+    """Start the JVM so that it ignores SIGTERM and SIGHUP, as it already ignores Ctrl-C, so that a run can drain.
 
-    A terminal sends signals to the whole group, systemd to all of a service's processes. If the JVM died first, the run
-    could not drain. What the JVM starts ignores them, too. It ends when its standard input is closed, and so with the
-    driver, however that ends.
+    A terminal signals the whole process group, systemd all processes of a service. If the JVM died first, the run could
+    not drain. Processes started by the JVM ignore the signals, too. The JVM ends when its standard input is closed, and
+    so with the driver, however that ends.
     """
     from pyspark import java_gateway
 
@@ -213,7 +213,7 @@ def _deaf_gateway() -> Iterator[None]:
 
         return made(command, preexec_fn=prepare, **more)
 
-    module.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
+    module.Popen = start  # PySpark overrides any preexec_fn passed to it
     try:
         yield
     finally:
@@ -222,9 +222,9 @@ def _deaf_gateway() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[Callable[[], str]]:
-    """Start the JVM so that what it and its Python workers print goes to a file, not between the user's lines.
+    """Start the JVM with its output, and that of its Python workers, redirected to a file.
 
-    Yields what returns the last words in that file. With HEADWAY_SPARK_LOG set, everything is shown.
+    Yields a function that returns the last line of that file. With HEADWAY_SPARK_LOG set, everything is shown.
     """
     if os.environ.get("HEADWAY_SPARK_LOG"):
         yield lambda: ""
@@ -251,14 +251,14 @@ def _quiet() -> Iterator[Callable[[], str]]:
 
 @functools.cache
 def _scratch() -> str:
-    """Return a folder for what Spark and we leave lying about; the next run removes it if this one is killed."""
+    """Return a folder for leftovers of Spark and Headway; if this process is killed, the next run removes it."""
     folder = make_temporary()
     atexit.register(remove_temporary, folder)
     return folder
 
 
 def jvm_alive(patience: float) -> bool:
-    """Return whether the JVM that this process has started still runs after so many seconds; True if there is none."""
+    """Return whether the JVM that this process started still runs after `patience` seconds; True if there is none."""
     from pyspark import SparkContext
 
     process: Any = getattr(SparkContext._gateway, "proc", None)
@@ -270,7 +270,7 @@ def jvm_alive(patience: float) -> bool:
 
 
 def _forget() -> None:
-    """Let PySpark forget a JVM that is gone, so that the next session starts another one."""
+    """Make PySpark forget a JVM that has ended, so that the next session starts another one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -284,7 +284,7 @@ def _forget() -> None:
 
 
 def check_java() -> str:
-    """Return the version of Java that Spark takes; a RunError says what to install when there is none."""
+    """Return the version of the Java that Spark uses; raise a RunError with installation advice if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     advice = f"install Java {_JAVA} (Debian: apt-get install openjdk-{_JAVA}-jre-headless), or use --engine local"
@@ -304,7 +304,7 @@ def check_java() -> str:
 
 
 def package() -> str:
-    """Return this package as an archive that executors can import from; with what is compiled, as far as it is."""
+    """Return this package as an archive that executors can import, including compiled modules where they exist."""
     root = Path(__file__).parents[3]
     path = Path(_scratch()) / "headway.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -318,25 +318,25 @@ def package() -> str:
 
 
 ARCHIVE_SETTING = "HEADWAY_SPARK_CLASSES"
-"""An environment variable: the archive to map in place of the one of this environment; empty for none."""
+"""Environment variable: a class archive to map instead of the environment's own; empty for none."""
 
 
-# The archive of Spark's classes: a JVM that maps one starts twice as fast. It spends most of Spark's start on reading
-# and verifying thousands of classes. Java can keep them as they are in memory (class data sharing). `headway prepare`
-# writes such an archive from a short run; a session maps the one that is there. The JVM checks that it fits its own
-# version and the jars as they are, and does without it otherwise.
+# The archive of Spark's classes makes a JVM start twice as fast: most of Spark's start is spent on reading and
+# verifying thousands of classes, and Java can store them in their in-memory form (class data sharing).
+# `headway prepare` writes the archive from a short run; a session maps it if it exists. The JVM checks that it matches
+# its own version and the jars, and otherwise ignores it.
 
 
 def class_archive(java: str) -> Path:
-    """Return where this Python environment keeps the archive for a version of Java; it goes with the environment."""
+    """Return where this Python environment keeps the archive for a version of Java."""
     return Path(sys.prefix) / "var" / "headway" / f"spark-{version('pyspark')}-java-{java}.jsa"
 
 
 def map_archive(java: str) -> str:
-    """Return the options with which a JVM of this version maps the archive; nothing if there is none."""
+    """Return the options with which a JVM of this version maps the archive, or an empty string if there is none."""
     chosen = os.environ.get(ARCHIVE_SETTING)
     archive = class_archive(java) if chosen is None else Path(chosen) if chosen else None
-    # A quote would end the option early, and nothing is lost without the archive.
+    # A quote would end the option early; without the archive, only the start is slower.
     if archive is None or '"' in str(archive) or not archive.is_file():
         return ""
     return f'"-XX:SharedArchiveFile={archive}"'
@@ -345,7 +345,7 @@ def map_archive(java: str) -> str:
 def record_archive(archive: Path) -> dict[str, str]:
     """Return the environment of a run whose JVM writes an archive when it ends.
 
-    Its output goes where the run's does, so that whoever reads that to its end knows that the archive is complete.
+    The JVM shares the run's output, so reading that to its end ensures that the archive is complete.
     """
     if '"' in str(archive):
         raise RunError(f"the archive cannot be written to '{archive}': there is a quote in its name")
@@ -353,7 +353,7 @@ def record_archive(archive: Path) -> dict[str, str]:
 
 
 def ship_functions(functions: Functions) -> None:
-    """Let Spark send the code of users' own modules along, not only their names."""
+    """Make Spark send the code of users' own modules, not just their names."""
     from pyspark import cloudpickle
 
     for module in own_modules(functions):
@@ -361,7 +361,7 @@ def ship_functions(functions: Functions) -> None:
 
 
 def own_modules(functions: Functions) -> list[ModuleType]:
-    """Return the modules of users' functions that are not installed as packages are."""
+    """Return the modules of users' functions, except installed ones."""
     bodies: list[object] = [one.function for one in functions.scalars.values()]
     for aggregate in functions.aggregates.values():
         bodies += [aggregate.init, aggregate.incr, aggregate.final, aggregate.function]
@@ -375,7 +375,7 @@ def own_modules(functions: Functions) -> list[ModuleType]:
 
 
 def _is_own(module: ModuleType) -> bool:
-    """Return whether a module's file lies neither in this package nor where Python keeps installed ones."""
+    """Return whether a module is neither part of this package nor an installed one."""
     file = getattr(module, "__file__", None)
     if file is None:
         return False

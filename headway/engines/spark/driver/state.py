@@ -1,12 +1,12 @@
-"""The state directory: everything that a run needs to go on after a crash.
+"""The state directory: everything that a run needs to continue after a crash.
 
 - ``plan.json``: how the network was cut, and what every saved box state depends on;
 - ``log/``: the arrivals; ``checkpoints/``: Spark's offsets, commits and box states, by unit;
-- ``journal/``: what every micro-batch covered and delivered, with checksums of it;
-- ``results/`` and ``letters/``: what was delivered; ``tables/``: static tables as they were;
-- ``lock``: who uses it now.
+- ``journal/``: the arrivals, results and checksums of each micro-batch;
+- ``results/`` and ``letters/``: delivered results and dead letters; ``tables/``: copies of static tables;
+- ``lock``: held by the run that uses the directory.
 
-`journal.verify` looks whether all of it is whole before a run goes on.
+`journal.verify` checks that all of it is complete before a run continues.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from headway.trains import NOTHING
 
 
 class Directory:
-    """A state directory that is locked for this run. `found` is what an earlier run has left, verified."""
+    """A state directory locked for this run. `found` is what an earlier run left, verified."""
 
     def __init__(self, folder: str, kept: bool) -> None:
-        """Make the directory if need be, lock it and verify it; a RunError if it is in use or not whole.
+        """Create the directory if necessary, lock it and verify it; raise a RunError if it is in use or incomplete.
 
-        `kept` says that it outlives the run.
+        `kept` means that it outlives the run.
         """
         self.folder = folder
         self.kept = kept
@@ -81,7 +81,7 @@ class Directory:
             ) from None
 
     def _close_to_others(self) -> None:
-        """Let nobody else into a new state, also one in a directory that was there; an old one stays as it is."""
+        """Restrict a new state to this user, even if its directory already existed; leave an old state unchanged."""
         if self.place.local and not Path(self.place.base, PLAN).exists():
             path = Path(self.place.base)
             found = path.stat()
@@ -90,7 +90,7 @@ class Directory:
                     path.chmod(0o700)
 
     def release(self) -> None:
-        """Let others use the directory."""
+        """Unlock the directory."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -99,9 +99,9 @@ class Directory:
 def open_directory(
     sources: Sequence[Source], readers: Sequence[Reader], settings: RunSettings, stack: contextlib.ExitStack
 ) -> Directory:
-    """Open the state directory of a run, or a temporary one; `stack` closes it.
+    """Open the run's state directory, or a temporary one; `stack` closes it.
 
-    Raises an InputError for an input that is not the one which a saved run has read.
+    Raises an InputError for an input other than the one that the saved run has read.
     """
     clean_temporary()
     folder = settings.state
@@ -118,10 +118,10 @@ def open_directory(
 
 
 class State:
-    """A run's directory, new or found."""
+    """The state of a run, new or continued."""
 
     def __init__(self, directory: Directory, checked: CheckedNetwork, settings: RunSettings, shards: int) -> None:
-        """Cut the network as it was cut before, and refuse what cannot go on."""
+        """Cut the network as before, and refuse changes that make the saved state unusable."""
         self.place = directory.place
         self._kept = directory.kept
         self._folder = directory.folder
@@ -138,7 +138,7 @@ class State:
         units = asked.get("units", "qos" if settings.shed is None else "loss")
         spread = asked.get("spread", "auto")
         if saved and "units" not in settings.cut:
-            # The old units as far as their outputs still exist; new ones follow by themselves.
+            # The old units, as far as their outputs still exist; `cut` adds the new ones.
             groups = [[name for name in one["outputs"] if name in checked.outputs] for one in self._old]
             units = [group for group in groups if group]
         if saved and "spread" not in settings.cut:
@@ -150,7 +150,7 @@ class State:
         self.begins: dict[str, int] = {}
         """By unit: the arrival number after which its query starts if it has no checkpoint."""
         self.ids: dict[str, str] = {}
-        """By unit: the name under which its files lie; it stays the same when outputs come and go."""
+        """By unit: the name of its files; it stays the same when outputs are added or removed."""
         now = {source.name: str(source.schema) for source in checked.network.sources}
         self._check_sources(now, saved["sources"] if saved else {})
         following = self._match(checked, settings.restart, int(saved["next"]) if saved else 0)
@@ -177,7 +177,7 @@ class State:
         self.place.write(PLAN, seal(plan, indent=2), sync=True)
 
     def _check_sources(self, now: Mapping[str, str], before: Mapping[str, str]) -> None:
-        """Refuse sources that are not what the log holds; new ones may come."""
+        """Refuse sources that differ from those in the log; new ones are allowed."""
         for name, schema in before.items():
             if now.get(name) != schema:
                 what = f"has the schema {now[name]} now" if name in now else "is not in the network any more"
@@ -187,14 +187,14 @@ class State:
                 )
 
     def _match(self, checked: CheckedNetwork, restart: frozenset[str], following: int) -> int:
-        """Find for every unit what an earlier run left of it; raise for states that cannot go on.
+        """Find what an earlier run left for each unit; raise a RunError if a state cannot be continued.
 
-        A new unit's files get the number `following`, and so on; returns the next one.
+        New units' files are numbered from `following`; return the next number.
         """
         boxes = [box.name for box in checked.order]
         for name in restart.difference(boxes):
             raise RunError(f"--restart {name}: {unknown('box', name, boxes)}")
-        # A unit continues the one that had outputs of it; one without outputs the one without.
+        # A unit continues the old unit with some of its outputs; a unit without outputs continues the one without.
         found = [
             [old for old in self._old if {*old["outputs"]} & {*unit.outputs} or not (old["outputs"] or unit.outputs)]
             for unit in self.cut.units
@@ -212,12 +212,12 @@ class State:
             if every and every[0]["stateful"] == unit.stateful:
                 self.ids[unit.name], self.begins[unit.name] = every[0]["id"], every[0]["begin"]
                 continue
-            # Numbers go up and none is used twice: results of an output are in the order of its units.
+            # Numbers ascend and are never reused: an output's results are in the order of its units.
             self.ids[unit.name] = f"{following}{'s' if unit.stateful else 'f'}"
             following += 1
             if every:
                 self.begins[unit.name] = self._leave(every[0])
-            else:  # a unit that is new in an old run starts where the others are
+            else:  # a new unit in an old run starts where the others are
                 self.begins[unit.name] = max((self._committed(one)[1] for one in self._old), default=NOTHING)
         return following
 
@@ -240,7 +240,7 @@ class State:
         return last, int(old["begin"]) if last < 0 else self._journals[old["id"]].found[last].upto
 
     def _leave(self, old: Mapping[str, Any]) -> int:
-        """Return where another unit goes on; forget what the old one delivered but did not commit."""
+        """Return where another unit continues; delete what the old one delivered but did not commit."""
         last, upto = self._committed(old)
         journal = self._journals[old["id"]]
         for record in journal.found[last + 1 :]:
@@ -256,7 +256,7 @@ class State:
         return self.place.name(f"checkpoints/{unit}")
 
     def exchange(self, unit: str, master: str) -> str | None:
-        """Return an empty folder for a unit's large trains, if all processes share this disk."""
+        """Return an empty folder for a unit's large trains, if all processes share this disk; otherwise None."""
         if not self.place.local or not master.startswith("local"):
             return None
         self.place.make([f"exchange/{unit}"], False)
@@ -265,7 +265,7 @@ class State:
         return folder
 
     def write_tables(self, tables: Mapping[str, Any] | None) -> dict[str, str]:
-        """Put static tables where executors can read them; return by ref where."""
+        """Write static tables where executors can read them; return their paths by ref."""
         self.place.make(["tables"], False)
         written = {}
         for at, (ref, table) in enumerate(self.program.load_tables(tables).items()):
@@ -274,7 +274,7 @@ class State:
         return {ref: self.place.name(relative) for ref, relative in written.items()}
 
     def keep_letters(self, name: str, letters: list[LetterRow]) -> bool:
-        """Keep dead letters under a name; returns False if they are known already, from before a crash."""
+        """Keep dead letters under a name; return False if there are none, or they were kept before a crash."""
         if name in self._letters or not letters:
             return False
         self._letters.add(name)
@@ -282,7 +282,7 @@ class State:
         return True
 
     def letters(self, refused: Mapping[str, int]) -> list[LetterRow]:
-        """Return the dead letters that earlier processes of this run met; the log has counted its part by source."""
+        """Return the dead letters of earlier processes of this run; `refused` are the log's own counts by source."""
         found: list[LetterRow] = []
         counts: Counter[str] = Counter()
         for name in sorted(self._letters):
@@ -299,12 +299,12 @@ class State:
         return found
 
     def open_log(self, network: Network, keep: float) -> Log:
-        """Open the log of arrivals, which keeps what all have read for so many seconds."""
+        """Open the log of arrivals, which keeps tuples that all units have read for `keep` seconds."""
         schemas = {source.name: source.schema for source in network.sources}
         return Log(self.place.name("log"), schemas, keep_seconds=keep, sync=self._kept)
 
     def journal(self, unit: str) -> Journal:
-        """Return where a unit's micro-batches are written down."""
+        """Return a unit's journal of micro-batches."""
         if unit not in self._journals:
             self._journals[unit] = Journal.open(self.place, unit) if self._kept else Journal(None, unit)
         return self._journals[unit]
@@ -312,7 +312,7 @@ class State:
     def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:
         """Return by shard the checksum of its state before a micro-batch, which covers what is above `after`.
 
-        Raises a RunError if Spark asks for what it was never granted: its checkpoint is not the one that it wrote.
+        Raises a RunError if Spark asks for what was never granted: then its checkpoint is not the one that it wrote.
         """
         last = self.journal(unit.id).at(after)
         if (last is None and after != unit.begin) or upto > issued:
@@ -321,12 +321,12 @@ class State:
         return [] if last is None else list(last.states.items())
 
     def offset_sum(self, unit: str, batch: int) -> int | None:
-        """Return the checksum of Spark's offset file of a micro-batch; elsewhere than on a local disk it would cost."""
+        """Return the checksum of a micro-batch's Spark offset file; None unless the state is kept on a local disk."""
         if not self._kept or not self.place.local:
             return None
         return checksum(self.place.read(f"checkpoints/{unit}/offsets/{batch}"))
 
     def results(self, output: str) -> list[str]:
-        """Return the files of an output's results that count, of all units that ever had it."""
+        """Return the result files of an output that count, from all units that ever had it."""
         records = [record for journal in self._journals.values() for record in journal.found]
         return [record.results[output][0] for record in records if output in record.results]

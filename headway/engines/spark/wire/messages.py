@@ -1,15 +1,15 @@
 """What travels between driver and workers: the work of units, rows, and trains as bytes in them.
 
-A lane leads a stream from the front to a shard, to all shards by the hash of fields, or out to the driver. Work is
+A lane carries a stream from the front to a shard, to all shards by the hash of fields, or out to the driver. Work is
 plain data that Spark sends along; kernels are compiled where they run, once per process.
 
-A train is one Arrow IPC stream. Numbers that ascend by a constant step and stamps that are all the same, which is
-the rule at the front, travel as two numbers instead of a column.
+A train is one Arrow IPC stream. Numbers that ascend by a constant step, and stamps that are all equal, as is usual at
+the front, travel as two numbers instead of a column.
 
-Large trains travel from task to task as files, where driver and executors share a disk. Through Spark a train is copied
-some eight times: to the JVM, into a row, into the shuffle, out of it, and back to Python. As a file it is written once
-and mapped. A row then carries only the file's name. Files live as long as their micro-batch: when a unit asks for its
-next grant, nobody needs them any more.
+Large trains travel between tasks as files if driver and executors share a disk. Through Spark, a train is copied some
+eight times: to the JVM, into a row, into and out of the shuffle, and back to Python. As a file it is written once and
+mapped, and the row carries only the file's name. Files live as long as their micro-batch: they are no longer needed
+when the unit asks for its next grant.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a box runs: in front, or in one shard, or, spread by the hash of some fields, in all of them."""
+    """Where a box runs: in front, in one shard, or, spread by the hash of some fields, in all shards."""
 
     front: bool
     shard: int | None = None
@@ -63,7 +63,7 @@ class CutUnit:
     """In topological order."""
     placements: Mapping[str, Placement]
     owned: frozenset[str]
-    """The boxes that this unit reports for."""
+    """The boxes for which this unit reports."""
     why: str
 
     @property
@@ -74,14 +74,14 @@ class CutUnit:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A stream on its way: `by` tells shards apart, `shard` names one, and with neither it goes to the driver."""
+    """A stream between tasks: to shards by the fields in `by`, to one `shard`, or, with neither, to the driver."""
 
     number: int
     arc: str
     shard: int | None = None
     by: tuple[str, ...] = ()
     counted: bool = False
-    """Only how many tuples there are is wanted: its outputs keep nothing."""
+    """Whether only the number of tuples is sent, because the outputs discard them."""
 
     @property
     def out(self) -> bool:
@@ -91,35 +91,36 @@ class Lane:
 
 @dataclass(frozen=True)
 class Work:
-    """A unit as executors get it."""
+    """A unit's work, as sent to executors."""
 
     network: Network
     unit: CutUnit
     shards: int
     lanes: tuple[Lane, ...]
     tables: Mapping[str, str]
-    """By ref: the Arrow file in which a static table lies."""
+    """By ref: the Arrow file of a static table."""
     functions: Functions
     prints: Mapping[str, str]
-    """By box in shards: a print of all that what it keeps depends on."""
+    """By box in shards: a fingerprint of everything that its state depends on."""
     exchange: str | None
-    """The folder by which large trains travel, where driver and executors share a disk."""
+    """The folder for large trains, if driver and executors share a disk."""
     run: str
-    """Differs from run to run, so that no process confuses two of them."""
+    """Unique per run, so that no process confuses two runs."""
     native: NativePlan | None = None
-    """How Spark itself runs the boxes; None: kernels do."""
+    """How Spark itself runs the boxes; None if kernels do."""
 
     @property
     def key(self) -> str:
-        """By this a process finds what it has compiled before."""
+        """The key under which a process finds compiled work again."""
         return f"{self.run}/{self.unit.name}"
 
 
 Ranks = tuple[npt.NDArray[np.float64] | Int64s, Int64s]
-"""Where boxes are spread: the order value of each tuple, and the arrival number of its partition's first tuple.
+"""The ranks of a spread box's results: the order value of each tuple, and the arrival number of its partition's first
+tuple.
 
-Tuples that a clock tick or the end of the input caused all have the same arrival number, whichever shard they
-come from; by these two they come in the order in which one shard would have emitted them."""
+All tuples caused by a clock tick or the end of input have the same arrival number, whichever shard they come from.
+Ranks restore the order in which a single shard would have emitted them."""
 
 
 _MILLISECOND = 1_000_000
@@ -127,11 +128,11 @@ _MOST_MOMENTS = 100_000
 LETTERS = -1
 """The lane of dead letters, as JSON."""
 READINGS = -2
-"""The lane of what boxes report: calls, tuples, time, deadlines, as JSON."""
+"""The lane of reports by boxes: calls, tuples, time, deadlines, as JSON."""
 MARKS = -3
-"""The lane by which shards hear of progress, ticks and the end, as JSON."""
+"""The lane that tells shards of progress, ticks and the end, as JSON."""
 LARGE = 1 << 16
-"""Bytes from which on a file is cheaper than the way through Spark."""
+"""Size in bytes from which a file is cheaper than sending through Spark."""
 _MARK = b"@file:"
 
 
@@ -145,20 +146,20 @@ class Row(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What a micro-batch brings beside tuples."""
+    """What a micro-batch carries besides tuples."""
 
     progress: int
     ticks: tuple[Tick, ...]
     end: bool
     now: int
     kept: tuple[tuple[int, float], ...] = ()
-    """From which arrival numbers on which share of the tuples was kept, for boxes that estimate."""
+    """Shares of tuples kept, each with the arrival number from which it applies, for boxes that estimate."""
     states: tuple[tuple[int, int], ...] = ()
-    """By shard that has one: the checksum of its state before this micro-batch."""
+    """By shard, where it has one: the checksum of its state before this micro-batch."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Marks:
-        """Return marks from what JSON has made of them."""
+        """Return marks from their JSON form."""
         progress, ticks, end, now, *more = values
         pairs = [tuple((one[0], one[1]) for one in some) for some in more]
         return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs)
@@ -166,16 +167,16 @@ class Marks(NamedTuple):
 
 @dataclass
 class TaskReport:
-    """What boxes did in one task: by box calls, tuples in, tuples out, nanoseconds, bytes in, ignored."""
+    """A task's report; `boxes` holds calls, tuples in, tuples out, nanoseconds, bytes in and ignored tuples by box."""
 
     boxes: dict[str, list[int]] = field(default_factory=dict)
     arcs: dict[str, list[int]] = field(default_factory=dict)
-    """By arc of a box with several: the tuples that the box took, and those that came out there."""
+    """By arc of a box with several ports: the tuples that the box took, and those that went to the arc."""
     letters: list[LetterRow] = field(default_factory=list)
     deadline: int | None = None
-    """When a shard wants a tick."""
+    """When a shard needs a tick; None if it does not."""
     sifted: dict[str, list[Any]] = field(default_factory=dict)
-    """By source: tuples seen and dropped by the unit's drop box, and why."""
+    """By source: tuples seen and dropped by the unit's drop box, and the reason."""
     state: int | None = None
     """The checksum of a shard's new state."""
 
@@ -185,19 +186,20 @@ class TaskReport:
         for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
             mine[at] += amount
 
-    def divide(self, arc: str, taken: int, carried: int) -> None:
-        """Count what came out at one of a box's arcs."""
-        mine = self.arcs.setdefault(arc, [0, 0])
-        mine[0] += taken
-        mine[1] += carried
+    def divide(self, arcs: Sequence[str], taken: int, trains: Sequence[Train]) -> None:
+        """Count how many of the tuples that a box took went to each of its arcs, if it has several."""
+        for arc, train in zip(arcs, trains, strict=False) if len(arcs) > 1 else ():
+            mine = self.arcs.setdefault(arc, [0, 0])
+            mine[0] += taken
+            mine[1] += len(train)
 
     def wish(self, deadline: int | None) -> None:
-        """Want a tick at this moment, or earlier if somebody else does."""
+        """Request a tick at this moment; the earliest request counts."""
         if deadline is not None:
             self.deadline = deadline if self.deadline is None else min(self.deadline, deadline)
 
     def rows(self, key: int, shard: bool) -> list[Row]:
-        """Return all of it as rows for the driver; only a shard speaks about deadlines."""
+        """Return the report as rows for the driver; only shards report deadlines and states."""
         report: dict[str, Any] = {"boxes": self.boxes}
         if shard:
             report["deadline"] = self.deadline
@@ -214,7 +216,7 @@ class TaskReport:
 
 
 def to_arrow_rows(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Return rows as a record batch in the schema in which they travel."""
+    """Return rows as a record batch in the schema `ROWS`."""
     return pa.RecordBatch.from_arrays(
         [
             pa.array([row.shard for row in rows], pa.int32()),
@@ -227,19 +229,19 @@ def to_arrow_rows(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def to_rows(table: Mapping[str, Any]) -> list[Row]:
-    """Return rows from a table that has them as columns."""
+    """Return the rows of a table with the columns of `ROWS`."""
     return [Row(*fields) for fields in zip(*(table[name] for name in Row._fields), strict=True)]
 
 
 class Packed(NamedTuple):
-    """A train that was unpacked, and its ranks if it came from a box that is spread."""
+    """An unpacked train, with its ranks if it came from a spread box."""
 
     train: Train
     ranks: Ranks | None
 
 
 def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ranks: Ranks | None = None) -> pa.Buffer:
-    """Write a train to bytes; with `columns` only these, the others are never read."""
+    """Return a train as bytes; if `columns` is given, only these are sent."""
     sent = list(range(len(schema))) if columns is None else list(columns)
     arrays = [to_arrow(train.columns[at], schema.types[at]) for at in sent]
     names = [f"c{at}" for at in sent]
@@ -262,7 +264,7 @@ def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ran
 
 
 def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
-    """Read a train; columns that were not sent are unread ones."""
+    """Return the train from bytes; columns that were not sent are marked as unread."""
     batch, meta = _read(data)
     rows = int(meta["rows"])
     found: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -280,7 +282,7 @@ def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
 
 
 def pack_counts(train: Train) -> pa.Buffer:
-    """Write only how many tuples entered when, to the millisecond: all that an output which nobody reads needs."""
+    """Return as bytes how many tuples entered when, at best by the millisecond, for an output that discards them."""
     stamps = train.stamps
     if is_constant(stamps):
         moments, counts = stamps[:1], np.array([len(stamps)], np.int64)
@@ -294,13 +296,13 @@ def pack_counts(train: Train) -> pa.Buffer:
 
 
 def unpack_counts(data: bytes | pa.Buffer) -> tuple[Int64s, Int64s]:
-    """Read what `pack_counts` wrote."""
+    """Return the timestamps and counts packed by `pack_counts`."""
     batch, _ = _read(data)
     return batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy(zero_copy_only=False)
 
 
 def merge(parts: Sequence[Packed]) -> Train:
-    """Return trains of one stream from several tasks or shards as one, in the order of their arrival numbers."""
+    """Merge the trains of one stream from several tasks or shards, in the order of their arrival numbers."""
     filled = [part for part in parts if len(part.train)]
     if len(filled) == 1:
         return filled[0].train
@@ -316,12 +318,12 @@ def merge(parts: Sequence[Packed]) -> Train:
 
 
 def merge_rows(rows: Sequence[Row], schema: Schema) -> Train:
-    """Return an output lane's rows as one train."""
+    """Return a lane's rows as one train."""
     return merge([unpack(row.train, schema) for row in sorted(rows, key=lambda row: row.first)])
 
 
 def _join(trains: Sequence[Train]) -> Train:
-    """Return trains one after the other; what one lane left out of one of them, it left out of all."""
+    """Concatenate trains of one lane, which all lack the same columns."""
     read = [at for at, column in enumerate(trains[0].columns) if column is not UNREAD]
     both = join_trains([train.with_columns([train.columns[at] for at in read]) for train in trains])
     columns: list[Column] = [UNREAD] * len(trains[0].columns)
@@ -331,7 +333,7 @@ def _join(trains: Sequence[Train]) -> Train:
 
 
 def _step(numbers: Int64s) -> list[int] | None:
-    """Return first number and step of numbers that ascend evenly."""
+    """Return the first number and the step if numbers ascend evenly, otherwise None."""
     count = len(numbers)
     if count < 2:
         return [int(numbers[0]) if count else 0, 1]
@@ -358,17 +360,17 @@ def _read(data: bytes | pa.Buffer) -> tuple[pa.RecordBatch, dict[str, Any]]:
 
 
 def send(row: Row, folder: str | None) -> Row:
-    """Return a row as it travels: a large train is left in a folder, if there is one."""
+    """Return a row in the form in which it travels: with a folder, a large train is written to a file."""
     if folder is None or len(row.train) < LARGE:
         return row
-    name = uuid4().hex  # a task that is tried again writes another file
+    name = uuid4().hex  # a retried task writes another file
     with Path(folder, name).open("wb") as file:
         file.write(row.train)
     return row._replace(train=_MARK + name.encode())
 
 
 def receive(row: Row, folder: str | None) -> Row:
-    """Return a row as it was sent."""
+    """Return a row as it was before `send`."""
     if folder is None or bytes(row.train[: len(_MARK)]) != _MARK:
         return row
     name = bytes(row.train[len(_MARK) :]).decode()
@@ -376,7 +378,7 @@ def receive(row: Row, folder: str | None) -> Row:
 
 
 def clear(folder: str | None) -> None:
-    """Remove what a finished micro-batch has left behind."""
+    """Remove the files of a completed micro-batch."""
     if folder is not None:
         with contextlib.suppress(FileNotFoundError):
             for path in Path(folder).iterdir():

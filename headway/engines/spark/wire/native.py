@@ -1,8 +1,8 @@
-"""Filters, maps and unions as one Spark projection: a unit without state, run by Spark itself instead of kernels.
+"""Filters, maps and unions as one Spark projection: a stateless unit, run by Spark itself instead of kernels.
 
-Only where no expression can fail and Spark's results are Headway's, to the last bit: a text says where it is not so.
-Every output lane is a list of branches, ways from a source to the lane: which conditions hold on the way, and which
-columns arrive. All branches of all lanes become one wide row per scanned row, so that the log is read once.
+Only where no expression can fail, and Spark's results equal Headway's to the last bit; otherwise a text gives the
+reason. An output lane is a list of branches, each a way from a source to the lane: the conditions on it, and the
+columns that arrive. All branches of all lanes become one wide row per scanned row, so that the log is read once.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 _HIDDEN = ("source", "number", "stamp")
 _MOST_BRANCHES = 64
-"""More ways to one lane are left to kernels: unions of unions of one stream double them each time."""
+"""With more branches to a lane, kernels run the unit: each union of a stream with itself doubles them."""
 _SAFE_SET = 10
-"""Spark looks longer lists up in a hash set, where NaN and -0.0 are not what they are in comparisons."""
+"""Most entries of a list of floats in IN: for longer ones Spark uses a hash set, where NaN and -0.0 differ."""
 _LOOSE = (exp.Predicate, exp.Not, exp.And, exp.Or)
-"""What is not an operand of a comparison without brackets, in one of the two grammars."""
+"""Not allowed as an operand of a comparison without brackets in one of the two grammars."""
 _OTHERS = frozenset(("upper", "ucase", "lower", "lcase"))
-"""Functions that never fail, but where Java's result differs from Arrow's: 'ß' in upper case."""
+"""Functions that never fail, but for which Java's results differ from Arrow's, such as for 'ß' in upper case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A column of a source that is read."""
+    """A column that is read from a source."""
 
     name: str
     source: int
@@ -58,7 +58,7 @@ class Scanned:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A value computed from others: a condition, where NULL counts as false, or a field that a map makes."""
+    """A computed column: a condition, where NULL counts as false, or a field made by a map."""
 
     name: str
     sql: str
@@ -70,7 +70,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A way from a source to a lane: the conditions on it, each with the answer that leads on, and the columns."""
+    """A way from a source to a lane: its conditions, each with the required answer, and the columns that arrive."""
 
     source: int
     conditions: tuple[tuple[str, bool], ...]
@@ -79,7 +79,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class LanePlan:
-    """What arrives on a lane."""
+    """The branches that lead to a lane."""
 
     number: int
     schema: Schema
@@ -87,13 +87,13 @@ class LanePlan:
     branches: tuple[Branch, ...]
 
     def flag(self, branch: int) -> str:
-        """Return the column that says whether a row takes a branch."""
+        """Return the name of the column that says whether a row takes a branch."""
         return f"f{self.number}_{branch}"
 
 
 @dataclass(frozen=True)
 class NativePlan:
-    """A unit as a projection. Plain data: Spark sends it along to where the log is read."""
+    """A unit as a projection. Plain data, which Spark sends to where the log is read."""
 
     sources: tuple[str, ...]
     scanned: tuple[Scanned, ...]
@@ -102,12 +102,12 @@ class NativePlan:
 
     @property
     def scan_schema(self) -> str:
-        """The rows that the reader emits, as Spark writes a schema."""
+        """The schema of the reader's rows, in Spark's notation."""
         fields = [f"{one.name} {type_name(one.type)}" for one in self.scanned]
         return ", ".join(["source int", "number bigint", "stamp bigint", *fields])
 
     def scan_batch(self, source: str, train: Train) -> pa.RecordBatch:
-        """Return a source's train as rows of `scan_schema`; the columns of other sources are NULL."""
+        """Return a source's train as rows of `scan_schema`; columns of other sources are NULL."""
         at, count = self.sources.index(source), len(train)
         arrays = [
             pa.array(np.full(count, at, np.int32)),
@@ -120,12 +120,12 @@ class NativePlan:
 
     @property
     def delivered(self) -> tuple[str, ...]:
-        """The columns that leave; lanes that deliver the same values share them."""
+        """The columns that are delivered; lanes with the same values share them."""
         ways = [branch for lane in self.lanes if not lane.counted for branch in lane.branches]
         return tuple(dict.fromkeys(name for branch in ways for name in branch.columns))
 
     def frame(self, rows: DataFrame) -> DataFrame:
-        """Return the wide rows of a DataFrame of `scan_schema`; rows that go nowhere are left out."""
+        """Return the wide rows for a DataFrame of `scan_schema`, without rows that reach no lane."""
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
         names = [*_HIDDEN, *(one.name for one in self.scanned)]
@@ -141,7 +141,7 @@ class NativePlan:
         flags = {lane.flag(at): self._taken(one) for lane in self.lanes for at, one in enumerate(lane.branches)}
         taken = [flag for flag in flags.values() if flag is not None]
         if taken and len(taken) == len(flags):  # otherwise a lane takes every row
-            # A chain of ORs costs the optimiser two to four times as long, in every micro-batch.
+            # With a chain of ORs, the optimiser takes two to four times as long, in every micro-batch.
             rows = rows.where(F.greatest(*taken) if len(taken) > 1 else taken[0])
         return rows.select(
             "number",
@@ -151,7 +151,7 @@ class NativePlan:
         )
 
     def _taken(self, branch: Branch) -> SparkColumn | None:
-        """Return whether a row takes a branch; None: every row does."""
+        """Return the condition under which a row takes a branch; None if every row does."""
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
         parts = [F.col(name) if wanted else ~F.col(name) for name, wanted in branch.conditions]
@@ -160,17 +160,17 @@ class NativePlan:
         return functools.reduce(operator.and_, parts) if parts else None
 
     def _check_types(self, rows: DataFrame) -> None:
-        """Refuse to go on where Spark finds another type than Headway did: the values would differ too."""
+        """Raise a RunError if Spark infers another type than Headway: then values would differ, too."""
         for one in self.computed:
             found, wanted = rows.schema[one.name].dataType.simpleString(), type_name(one.type)
             if found != wanted and not (one.condition and found == "void"):
                 raise RunError(f"'{one.sql}' is {found} in Spark and {wanted} in Headway; please report this")
 
     def split(self, table: pa.Table) -> dict[int, Train]:
-        """Return one train per lane from collected wide rows, in whichever order tasks gave them.
+        """Return one train per lane from collected wide rows, in whatever order tasks returned them.
 
-        Tuples come in ascending arrival number, equal numbers in the order of the branches. The columns of a lane
-        that is only counted are unread.
+        Tuples are in ascending arrival number, equal numbers in the order of the branches. The columns of a lane that
+        is only counted are unread.
         """
         numbers, stamps = (from_arrow(table.column(name)).values for name in ("number", "stamp"))
         order = None if ascends(numbers) else np.argsort(numbers, kind="stable")
@@ -190,11 +190,11 @@ class NativePlan:
 
 
 class _NotNativeError(Exception):
-    """Why a unit must be run by kernels."""
+    """The reason why a unit must be run by kernels."""
 
 
 def plan_native(program: Program, unit: CutUnit, lanes: Sequence[Lane]) -> NativePlan | str:
-    """Return a unit as a projection, or a short text that says which box keeps it from being one, and why."""
+    """Return a unit as a projection, or a short text that says which box prevents it, and why."""
     try:
         return _Planner(program, unit).plan(lanes)
     except _NotNativeError as reason:
@@ -202,7 +202,7 @@ def plan_native(program: Program, unit: CutUnit, lanes: Sequence[Lane]) -> Nativ
 
 
 class _Planner:
-    """Follows the boxes in topological order; an arc is the branches that lead to it."""
+    """Follows the boxes in topological order; each arc is a tuple of the branches that lead to it."""
 
     def __init__(self, program: Program, unit: CutUnit) -> None:
         self.program = program
@@ -214,7 +214,7 @@ class _Planner:
         self.arcs: dict[str, tuple[Branch, ...]] = {}
 
     def plan(self, lanes: Sequence[Lane]) -> NativePlan:
-        """Lay the ways through all boxes."""
+        """Trace the branches through all boxes."""
         for at, source in enumerate(self.unit.sources):
             types = self.checked.arcs[source].types
             names = tuple(f"s{at}_{position}" for position in range(len(types)))
@@ -232,7 +232,7 @@ class _Planner:
         return self.prune(planned)
 
     def add(self, box: ProgramBox) -> None:
-        """Lay the ways through a box."""
+        """Trace the branches through a box."""
         spec, functions = box.spec, self.checked.functions
         if not self.unit.placements[box.name].front:
             raise _NotNativeError(f"{spec.op} in shards is not native")
@@ -249,8 +249,8 @@ class _Planner:
             self.arcs[arc] = tuple(self.through(branch, projection, at, schema) for branch in ways)
 
     def through(self, branch: Branch, projection: Projection, at: int, schema: Schema) -> Branch:
-        """Return the way through a box to one of its ports, with the results that it makes."""
-        # All predicates before a filter's route are not true, its own is, if it has one.
+        """Return a branch extended through a box to one of its ports, with the columns of its results."""
+        # A route requires all predicates before it not to be true, and its own to be true if it has one.
         answers = [
             (self.define(one, branch, schema, True), position == at)
             for position, one in enumerate(projection.predicates[: at + 1])
@@ -261,7 +261,7 @@ class _Planner:
         return replace(branch, columns=tuple(self.define(one, branch, schema) for _, one in projection.results))
 
     def check(self, expressions: Sequence[Expression], schema: Schema) -> None:
-        """Refuse expressions that may fail, or that Spark may understand otherwise."""
+        """Refuse expressions that may fail, or that Spark may interpret differently."""
         users = self.checked.functions.scalars
         for expression in expressions:
             tree = parse_one(expression.sql)
@@ -273,7 +273,7 @@ class _Planner:
                 raise _NotNativeError(reason)
 
     def define(self, expression: Expression, branch: Branch, schema: Schema, condition: bool = False) -> str:
-        """Return the column of an expression over a branch; what is there already is not computed again."""
+        """Return the column of an expression over a branch; an existing one is reused."""
         if expression.field is not None and not condition:
             return branch.columns[expression.field]
         tree = parse_one(expression.sql)
@@ -290,7 +290,7 @@ class _Planner:
         return name
 
     def prune(self, lanes: tuple[LanePlan, ...]) -> NativePlan:
-        """Return the plan with only those columns that lanes need."""
+        """Return the plan with only the columns that lanes need."""
         pending = [name for lane in lanes for branch in lane.branches for name, _ in branch.conditions]
         for lane in lanes:
             for branch in () if lane.counted else lane.branches:
@@ -312,7 +312,7 @@ class _Planner:
 
 
 def difference(tree: exp.Expression, schema: Schema) -> str | None:
-    """Return which part of an expression that never fails may mean something else in Spark; None if none does."""
+    """Return which part of an expression that never fails may differ in Spark; None if none does."""
     for part in tree.walk():
         if isinstance(part, exp.Anonymous) and part.name.lower() in _OTHERS:
             return f"'{fragment(part)}': {part.name} of some letters differs between Java and Arrow"

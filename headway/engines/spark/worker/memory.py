@@ -1,9 +1,8 @@
-"""Memory of trains: freed blocks are kept for the next train instead of going back to the system.
+"""Memory of trains: freed blocks are kept for the next train instead of being returned to the system.
 
-Kernels make and free arrays of half a megabyte all the time. By default the C library returns such blocks to
-the system at once and takes fresh pages for the next, which the system must clear first: measured on W3, a
-quarter of the processor time went into that (docs/benchmarks.md). What is kept is bounded by the largest
-amount that was in use at one time.
+Kernels constantly allocate and free arrays of half a megabyte. By default the C library returns such blocks to the
+system immediately and takes fresh pages for the next, which the system must clear first: measured on W3, this took a
+quarter of the processor time (docs/benchmarks.md). What is kept is bounded by the peak of what was in use.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ _LARGEST = 32 << 20
 
 @cache
 def keep_freed_memory() -> bool:
-    """Ask the C library to keep freed blocks; only for glibc. HEADWAY_KEEP_MEMORY=0 leaves the process alone.
+    """Make the C library keep freed blocks; glibc only. HEADWAY_KEEP_MEMORY=0 disables it.
 
-    This is a setting of the whole process, and lasts. Returns whether it was made.
+    This is a permanent setting of the whole process. Returns whether it was made.
     """
     if os.environ.get("HEADWAY_KEEP_MEMORY") == "0" or not sys.platform.startswith("linux"):
         return False

@@ -1,12 +1,12 @@
-"""What Spark calls: a unit's source, whose offsets are arrival numbers, and its one stateful operator, the shards.
+"""What Spark calls: a unit's source, whose offsets are arrival numbers, and its only stateful operator, the shards.
 
-`latestOffset` blocks at the gate until the unit is granted a train: that is how Headway decides what a micro-batch
-contains, and Spark's offset log how a replay after a crash finds the same batch again.
+`latestOffset` blocks at the gate until the unit is granted a train: this is how Headway determines the contents of a
+micro-batch, and Spark's offset log makes a replay after a crash use the same ones.
 
-Spark imports this module in several helper processes per query, which only ask, and see the unit's work go by.
-Importing all of Headway took each of them a second: hence the late imports, and work that travels pickled and is opened
-where it is used. It comes the way that Spark's own code objects come, from the driver, over connections that know a
-secret; it is never written to a state directory or read from one.
+Spark imports this module in several helper processes per query, which only ask for grants and pass the work on.
+Importing all of Headway took each of them a second: hence the late imports, and work that travels pickled and is
+unpickled where it is used. Like Spark's own code objects, it comes from the driver over authenticated connections; it
+is never written to a state directory or read from one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Content = TypeVar("Content")
 
 
 class Pickled(Generic[Content]):
-    """A value that travels pickled, with a key by which processes recognise it; opened where it is used."""
+    """A value that travels pickled, with a key that identifies it across processes; unpickled on first use."""
 
     def __init__(self, key: str, content: Content) -> None:
         """Wrap a value."""
@@ -56,7 +56,7 @@ class Pickled(Generic[Content]):
         return self._content
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travel packed, as Spark packs everything else that it sends."""
+        """Pickle the value with cloudpickle, as Spark does with everything that it sends."""
         if not self._packed:
             from pyspark import cloudpickle
 
@@ -65,15 +65,15 @@ class Pickled(Generic[Content]):
 
 
 class Lines:
-    """What is said on a connection: lines of JSON."""
+    """Reads the lines of JSON on a connection."""
 
     def __init__(self, connection: socket.socket, rest: bytes = b"") -> None:
-        """Go on with a connection of which `rest` was read already."""
+        """Continue with a connection of which `rest` was already read."""
         self.connection = connection
         self._rest = bytearray(rest)
 
     def next(self, limit: int | None = None) -> bytes | None:
-        """Return the next line; None at the end, and for one that is longer than `limit`."""
+        """Return the next line; None at the end, or if it is longer than `limit`. Blocks."""
         seen = 0
         while (end := self._rest.find(b"\n", seen)) < 0:
             seen = len(self._rest)
@@ -90,7 +90,7 @@ class Lines:
 
 def send_line(connection: socket.socket, message: dict[str, Any]) -> None:
     """Send one line of JSON."""
-    with contextlib.suppress(OSError):  # whoever is gone needs no answer
+    with contextlib.suppress(OSError):  # a peer that has disconnected needs no answer
         connection.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -99,16 +99,16 @@ _PAUSE = 0.05
 
 
 class GateClient:
-    """A query's side of the gate; used in the process of its source."""
+    """A query's side of the gate, in the process of its source."""
 
     def __init__(self, port: int, secret: str, unit: int) -> None:
-        """Ask at this port in the name of a unit; connects with the first question."""
+        """Ask at this port on behalf of a unit; connects with the first question."""
         self._address = ("127.0.0.1", port)
         self._hello = {"secret": secret, "unit": unit}
         self._lines: Lines | None = None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Ask and wait for the answer; a driver that is gone says stop."""
+        """Ask and wait for the answer; if the driver has gone, the answer is to stop."""
         line = None
         with contextlib.suppress(OSError):
             self._lines = self._lines or self._connect()
@@ -119,9 +119,9 @@ class GateClient:
         return answer
 
     def _connect(self) -> Lines | None:
-        """Return a conversation if the gate lets us in; where strangers crowd it, it may take some tries."""
+        """Return an authenticated connection, or None; if strangers crowd the gate, this may take several attempts."""
         for _ in range(_TRIES):
-            connection = socket.create_connection(self._address)  # nobody listens: the driver has gone
+            connection = socket.create_connection(self._address)  # raises if the driver has gone
             lines, answer = Lines(connection), None
             send_line(connection, self._hello)
             with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ class GateClient:
         return None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._lines is not None:
             self._lines.connection.close()
             self._lines = None
@@ -143,28 +143,28 @@ class GateClient:
 
 @dataclass
 class Task(InputPartition):
-    """One range of arrival numbers, with the slices of the log that hold it; the first of a batch brings the marks."""
+    """One range of arrival numbers, with the slices of the log that hold it; a batch's first task has the marks."""
 
     number: int
     slices: list[Any]
     now: int
     marks: list[Any] | None
     sieves: dict[str, Any] | None = None
-    """By source: what the drop box of the unit lets through."""
+    """By source: the sieve of the unit's drop box."""
 
 
 class LogReader(DataSourceStreamReader):
-    """Reads a unit's trains."""
+    """Reads a unit's trains from the log."""
 
     def __init__(self, work: Pickled[Work], address: tuple[int, str, int], begin: int) -> None:
-        """Read for a unit, asking at the gate's address; without a checkpoint begin after the number `begin`."""
+        """Read for a unit, with the gate at `address`; without a checkpoint start after the number `begin`."""
         self._begin = begin
         self._work = work
         self._address = address
         self._gate: GateClient | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connection behind when Spark sends the reader to executors."""
+        """Omit the connection when Spark sends the reader to executors."""
         return {**self.__dict__, "_gate": None}
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -176,15 +176,15 @@ class LogReader(DataSourceStreamReader):
         return answer
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Begin where the run says."""
+        """Return the run's beginning."""
         return {"upto": self._begin}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Wait for a grant."""
+        """Wait for a grant, and return its last arrival number."""
         answer = self._ask({"latest": start["upto"]})
         if "stop" in answer:
             if start["upto"] == self._begin:
-                # To a query that has not run yet any answer is news: it would write down a micro-batch of nothing.
+                # Any other answer would make a query that has not run yet record an empty micro-batch.
                 raise RuntimeError("the driver has gone")
             return start
         return {"upto": answer["upto"]}
@@ -197,7 +197,7 @@ class LogReader(DataSourceStreamReader):
         return [Task(at, *task) for at, task in enumerate(answer["tasks"])]
 
     def commit(self, end: dict[str, int]) -> None:
-        """Do nothing: the driver learns from the next question what is committed."""
+        """Do nothing: the next question tells the driver what is committed."""
 
     def read(self, partition: Task) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Read a task's slices and run the front over them."""
@@ -209,7 +209,7 @@ class LogReader(DataSourceStreamReader):
 def make_source(
     name: str, schema: str, work: Pickled[Work], address: tuple[int, str, int], begin: int
 ) -> type[DataSource]:
-    """Return a data source class for one unit. It is made here, so that Spark sends it with what it refers to."""
+    """Return a data source class for one unit. It is a local class, so that Spark sends all that it refers to."""
 
     class LogSource(DataSource):
         @classmethod
@@ -227,7 +227,7 @@ def make_source(
 
 
 class ShardProcessor(StatefulProcessor):
-    """The stateful operator: keys are shards, the state a blob per shard.
+    """The stateful operator: its keys are shards, its state is one blob per shard.
 
     Runs a shard's kernels over the trains of a micro-batch, on Spark's fault-tolerant state.
     """
@@ -237,7 +237,7 @@ class ShardProcessor(StatefulProcessor):
         self._work = work
 
     def init(self, handle: Any) -> None:
-        """Find the state."""
+        """Bind the state."""
         self._saved = handle.getValueState("shard", "state binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timers: Any) -> Iterator[pd.DataFrame]:  # noqa: N802

@@ -1,11 +1,11 @@
-"""What executors do: read a part of the log and run the front over it, or run a shard over what has arrived for it.
+"""The tasks of executors: read a part of the log and run the front over it, or run a shard over its trains.
 
 A unit's kernels are compiled in the process that runs them. They know nothing of Spark: the front turns trains of
-sources into rows, a shard turns rows and a saved state into rows and a new state. That is why both can be tested, at
-any cut, without a cluster.
+sources into rows, a shard turns rows and a saved state into rows and a new state. So both can be tested, at any cut,
+without a cluster.
 
-Shards are keys of Spark's stateful operator, whose tasks are chosen by Spark's own hash of the key: shard s gets
-a key that Spark puts into task s, so that every task has exactly one shard.
+Shards are keys of Spark's stateful operator, and Spark assigns keys to tasks by its own hash. Shard s gets a key that
+Spark assigns to task s, so that every task has exactly one shard.
 """
 
 from __future__ import annotations
@@ -56,14 +56,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PIECE = 1 << 18
-"""Tuples that go through the front at a time: a column of them is two megabytes."""
+"""Tuples that pass the front at a time: a column of them takes two megabytes."""
 _LARGE = 1 << 20
-"""A train of this many bytes travels in a batch of its own."""
+"""Size in bytes above which a train ends its record batch."""
+
+
+def _prepare() -> None:
+    """Set up this process, which runs nothing but tasks."""
+    keep_freed_memory()
+    np.seterr(over="ignore", invalid="ignore", divide="ignore")  # a generator cannot hold the context `quiet`
 
 
 def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
-    """Read a task's slices and run the front over them; with a native plan, Spark does that."""
-    keep_freed_memory()
+    """Read a task's slices and run the front over them, unless Spark does that by a native plan."""
+    _prepare()
     code = unit_code(work)
     parts: dict[str, list[Train]] = {}
     for fields in task.slices:
@@ -71,7 +77,7 @@ def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
         parts.setdefault(one.source, []).append(read_slice(one, code.checked.arcs[one.source]))
     readings = TaskReport()
     for source, sieve in (task.sieves or {}).items():
-        if source in parts:  # before anything else is done with them
+        if source in parts:  # before anything else, so that dropped tuples cost no more work
             drop = DropBox(Sieve.of(sieve))
             parts[source] = [drop.sift(train) for train in parts[source]]
             dropped = drop.dropped.total()
@@ -103,7 +109,7 @@ def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def pieces(trains: Mapping[str, Train]) -> Iterator[dict[str, Train]]:
-    """Cut trains of several sources at the same arrival numbers, so that what the front makes of them stays small."""
+    """Cut the trains of several sources at the same arrival numbers, so that the front's results stay small."""
     longest = max(trains.values(), key=len)
     edges = [int(longest.numbers[at]) for at in range(_PIECE, len(longest), _PIECE)]
     cuts = {name: [0, *np.searchsorted(one.numbers, edges).tolist(), len(one)] for name, one in trains.items()}
@@ -114,12 +120,12 @@ def pieces(trains: Mapping[str, Train]) -> Iterator[dict[str, Train]]:
 def run_shard(
     work: Pickled[Work], key: int, frames: Iterable[pd.DataFrame], saved: bytes | None
 ) -> tuple[pd.DataFrame, bytes | None]:
-    """Run a shard over the rows of a micro-batch; returns rows for the driver, and the new state if it changed."""
-    keep_freed_memory()
+    """Run a shard over the rows of a micro-batch; return rows for the driver, and the new state if it changed."""
+    _prepare()
     code = unit_code(work)
     exchange, lanes = code.work.exchange, code.work.lanes
     arrived = [
-        # What leads out is on its way to the driver.
+        # Rows on lanes to the driver are passed on as they are.
         row if row.lane < 0 or lanes[row.lane].out else receive(row, exchange)
         for frame in frames
         for row in to_rows(frame)
@@ -129,29 +135,29 @@ def run_shard(
 
 
 _LONGEST = 1 << 20
-"""The most tuples of one packed train, so that no row grows beyond what Arrow and Spark carry."""
+"""The most tuples of one packed train, so that rows stay within the limits of Arrow and Spark."""
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One kernel call: a box, or filters and maps that are fused."""
+    """One kernel call: a box, or fused filters and maps."""
 
     boxes: tuple[str, ...]
     kernel: Kernel
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     spread: bool
-    """Whether every shard runs it for some of its partitions, so that its results need ranks."""
+    """Whether every shard runs it for some of the partitions, so that its results need ranks."""
     shard: int | None
     waits: bool
-    """Whether it needs a clock."""
+    """Whether it has a timeout."""
 
 
 class UnitCode:
     """All kernels of a unit."""
 
     def __init__(self, work: Work) -> None:
-        """Check and compile."""
+        """Check and compile the network."""
         tables = {ref: read_table(path) for ref, path in work.tables.items()}
         self.checked: CheckedNetwork = check(work.network, work.functions, tables)
         self.work = work
@@ -189,7 +195,7 @@ class UnitCode:
         )
 
     def _sent(self, lane: Lane) -> tuple[int, ...] | None:
-        """Return the columns that a lane to shards must carry; None: all of them."""
+        """Return the columns that a lane to shards must carry; None for all."""
         if lane.out:
             return None
         needed: set[int] = set()
@@ -205,7 +211,7 @@ class UnitCode:
     # Running
 
     def front(self, trains: Mapping[str, Train], now: int, task: int) -> Iterable[Row]:
-        """Run the front over one range of arrival numbers, all sources of the unit, and yield rows."""
+        """Run the front over one range of arrival numbers of all the unit's sources, and yield rows."""
         readings = TaskReport()
         arcs: dict[str, Train] = dict(trains)
         for call in self._front_calls:
@@ -223,16 +229,16 @@ class UnitCode:
         yield from self.report(readings, task)
 
     def report(self, readings: TaskReport, task: int) -> list[Row]:
-        """Return what a task has to report beside its boxes as rows for the driver."""
+        """Return a task's report as rows for the driver."""
         return readings.rows(self._keys[task % len(self._keys)], False)
 
     def marks(self, marks: Marks) -> list[Row]:
-        """Return the rows by which all shards hear of progress, ticks and the end."""
+        """Return the rows that tell all shards of progress, ticks and the end."""
         data = json.dumps(marks).encode()
         return [Row(key, MARKS, marks.progress, data) for key in self._keys]
 
     def shard(self, key: int, rows: Iterable[Row], saved: bytes | None) -> tuple[list[Row], bytes | None]:
-        """Run a shard over a micro-batch's rows; returns rows for the driver, and its state if that has changed."""
+        """Run a shard over the rows of a micro-batch; return rows for the driver, and its state if it changed."""
         shard = self._keys.index(key)
         marks: Marks | None = None
         out: list[Row] = []
@@ -254,7 +260,7 @@ class UnitCode:
             kernel.weigh_by(KeptShares.of(marks.kept))
         arcs = self._receive(shard, by_lane, marks)
         expected = dict(marks.states).get(key)
-        if expected is not None and (saved is None or bulk_checksum(saved) != expected):  # whatever became of it since
+        if expected is not None and (saved is None or bulk_checksum(saved) != expected):  # whatever happened since
             what = "missing" if saved is None else "damaged"
             raise RunError(
                 f"the state of shard {shard} of '{self.work.unit.name}' is {what}: a file under "
@@ -296,7 +302,7 @@ class UnitCode:
         return out, blob
 
     def _arc_for(self, call: _Call, arc: str) -> str:
-        """Return under which name a call finds an arc: lanes by hash are told apart by their fields."""
+        """Return the key under which a call finds an arc: lanes spread by hash are distinguished by their fields."""
         place = self.work.unit.placements[call.boxes[0]]
         return f"{arc}\0{place.by}" if (arc, place.by) in self._hashed else arc
 
@@ -329,9 +335,7 @@ class UnitCode:
                 ignored = result.ignored if at == 0 else 0
                 bytes_in = size * counts[at] // max(1, tuples_in)
                 readings.note(name, counts[at], counts[at + 1], int(spent * share), bytes_in, ignored)
-        if len(call.outputs) > 1:
-            for arc, train in zip(call.outputs, result.outputs, strict=False):
-                readings.divide(arc, tuples_in, len(train))
+        readings.divide(call.outputs, tuples_in, result.outputs)
         for letter in result.dead:
             if letter.box in owned:
                 readings.letters += letter_rows(letter)
@@ -347,7 +351,7 @@ class UnitCode:
         readings: TaskReport,
         ranks: dict[str, Ranks],
     ) -> tuple[Train, ...]:
-        """Run filters and maps behind a box that is spread, so that each tuple keeps its rank."""
+        """Run filters and maps after a spread box, so that each tuple keeps its rank."""
         (train,) = trains
         places = np.arange(len(train), dtype=np.int64)
         _, outputs = self._run(call, state, [Train(train.columns, train.stamps, places)], now, readings)
@@ -390,11 +394,11 @@ _compiled: dict[str, UnitCode] = {}
 
 
 def unit_code(work: Pickled[Work]) -> UnitCode:
-    """Return a unit's kernels, compiled once in this process."""
+    """Return a unit's kernels, compiled once per process."""
     found = _compiled.get(work.key)
     if found is None:
         if len(_compiled) >= 32:
-            _compiled.clear()  # of runs that are over, in a process that lives on
+            _compiled.clear()  # left from earlier runs in a process that is reused
         found = _compiled[work.key] = UnitCode(work.open())
     return found
 
@@ -403,7 +407,7 @@ _MASK = 0xFFFFFFFF
 
 
 def shards_of(columns: Sequence[Column], count: int, shards: int) -> Int64s:
-    """Return each tuple's shard by its values in these columns; NULL is a value, -0.0 is 0.0, NaN equals NaN."""
+    """Return each tuple's shard by its values in these columns; NULL is a value, -0.0 equals 0.0, NaN equals NaN."""
     mixed = np.zeros(count, np.uint64)
     for column in columns:
         mixed = splitmix64(mixed ^ _hashes(column, count))
@@ -425,7 +429,7 @@ def _hashes(column: Column, count: int) -> npt.NDArray[np.uint64]:
 
 
 def shard_keys(shards: int) -> tuple[int, ...]:
-    """Return for each shard the least number that Spark's hash partitioning puts into the task of that number."""
+    """Return for each shard the smallest number that Spark's hash partitioning assigns to the task of that number."""
     keys: dict[int, int] = {}
     key = 0
     while len(keys) < shards:
@@ -449,14 +453,14 @@ def spark_hash(value: int) -> int:
 
 
 class ShardStates:
-    """The states of a shard's boxes. Only those that are needed are read, only those that were touched are written.
+    """The states of a shard's boxes. Only needed states are read, only touched ones are written.
 
-    A state stands under its box's name and a print of all that it depends on: a box that has changed does not find
-    what it was before.
+    A state is stored under its box's name and a fingerprint of everything that it depends on, so a box that has changed
+    does not find its old state.
     """
 
     def __init__(self, saved: bytes | None, kernels: Mapping[str, Kernel], prints: Mapping[str, str]) -> None:
-        """Take over what `dump` wrote."""
+        """Parse what `dump` wrote."""
         self._kernels = kernels
         self._prints = prints
         self._blobs: dict[str, bytes] = {}
@@ -469,21 +473,21 @@ class ShardStates:
                 at += size
 
     def get(self, box: str) -> Any:
-        """Return a box's state, its first one if nothing is saved."""
+        """Return a box's state, or its initial one if none is saved."""
         if box not in self._live:
             blob = self._blobs.get(self._name(box))
             self._live[box] = self._kernels[box].initial() if blob is None else self._kernels[box].load(blob)
         return self._live[box]
 
     def put(self, box: str, state: Any) -> None:
-        """Take a box's new state."""
+        """Set a box's new state."""
         self._live[box] = state
         blob = self._kernels[box].dump(state)
         if blob:
             self._blobs[self._name(box)] = blob
 
     def dump(self) -> bytes | None:
-        """Write all states to bytes, None if none was touched; what belongs to boxes of another network is left out."""
+        """Return all states as bytes, or None if none was touched; states of boxes of another network are left out."""
         if not self._blobs or not self._live:
             return None
         known = {self._name(box) for box in self._kernels}
