@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -60,7 +60,7 @@ class Collector:
         self._deadlines: dict[tuple[int, int], int | None] = {}
         self.statistics = Statistics(len(self._numbers), *fading)
         self.ignored: Counter[str] = Counter()
-        self.carried: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        self.carried: dict[str, tuple[int, int]] = {}
         """By arc of a box with several ports: the tuples that the box took, and those that went to the arc."""
         self.spent = 0
         """Nanoseconds spent delivering."""
@@ -138,8 +138,9 @@ class Collector:
             unit.worked += spent
             self.ignored[name] += ignored
         for arc, (taken, carried) in found.get("arcs", {}).items():
-            before = self.carried[arc]
-            self.carried[arc] = before[0] + taken, before[1] + carried
+            with self._lock:  # several units may run the box
+                before = self.carried.get(arc, (0, 0))
+                self.carried[arc] = before[0] + taken, before[1] + carried
         for source, (seen, dropped, reason) in found.get("sifted", {}).items():
             unit.dropped += dropped
             self.sifted(unit.number, source, seen, dropped, reason)

@@ -322,7 +322,7 @@ class QueryReading(Reading):
 
         Other units may run the box as well, and the owner need not read the arc.
         """
-        taken, carried = self._takings.carried[arc]
+        taken, carried = self._takings.carried.get(arc, (0, 0))
         return carried / taken * int(self.statistics.readings().tuples_in[box]) if taken else 0.0
 
     def backlog(self) -> tuple[Int64s, Int64s]:
