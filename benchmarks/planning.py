@@ -25,13 +25,14 @@ from random import Random
 import numpy as np
 
 from benchmarks.throughput import processor_seconds
-from headway.catalog import BoxReadings, Floats, Statistics, Topology
+from headway.catalog import BoxReadings, Statistics, Topology
 from headway.clock import SECOND
+from headway.columns import NEVER, Floats
 from headway.costs import CostModel, UnitCostModel, UnitCosts
 from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
 from headway.scheduling.policy import Plan, make_policy, registered_policies
-from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Measures, Moment, OutputReadings, QueueReadings, Snapshot, Unit
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, PLANS = 5, 200
@@ -41,7 +42,6 @@ ROOM = 16
 PAUSE = SECOND // 500
 PATIENCE = 5.0
 """Seconds of processor time after which no further round is begun."""
-NEVER = np.iinfo(np.int64).max
 
 GRAPHS = (
     ((0.0, 1.0), (0.001, 1.0), (1.0, 0.0)),
@@ -100,23 +100,61 @@ def network(boxes: int) -> tuple[Topology, tuple[Unit, ...], Statistics]:
     return topology, units, statistics
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Measures):
     """What is measured, all of it known beforehand."""
 
-    rates: Floats
-    boxes: BoxReadings
-    outputs: OutputReadings
-    queues: QueueReadings
-    latencies: Floats
-    costs: UnitCosts
-    box_costs: UnitCosts
-    model: CostModel
-    held: Floats
+    def __init__(
+        self,
+        model: CostModel,
+        boxes: BoxReadings,
+        outputs: OutputReadings,
+        queues: QueueReadings,
+        latencies: Floats,
+        costs: UnitCosts,
+    ) -> None:
+        """Keep what snapshots will say."""
+        self.model = model
+        self._boxes, self._outputs, self._queues, self._latencies, self._costs = (
+            boxes,
+            outputs,
+            queues,
+            latencies,
+            costs,
+        )
 
-    def latency_of(self, unit: int) -> float:
+    def rates(self, now: int) -> Floats:
+        """Return the rate of the one source."""
+        return np.full(1, 1e6)
+
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes."""
+        return self._boxes
+
+    def outputs(self) -> OutputReadings:
+        """Return how the outputs do."""
+        return self._outputs
+
+    def queues(self, now: int) -> QueueReadings:
+        """Return what waits before each box."""
+        return self._queues
+
+    def latencies(self, now: int) -> Floats:
+        """Return by unit the mean latency of its waiting tuples."""
+        return self._latencies
+
+    def latency(self, now: int, unit: int) -> float:
         """Return the mean latency of one unit's waiting tuples."""
-        return float(self.latencies[unit])
+        return float(self._latencies[unit])
+
+    def unit_costs(self, now: int) -> UnitCosts:
+        """Return by unit, which is a box here, what a step costs."""
+        return self._costs
+
+    box_costs = unit_costs
+
+    def held(self) -> Floats:
+        """Return nothing: trains do not wait."""
+        return np.zeros(0)
 
 
 class Load:
@@ -143,7 +181,7 @@ class Load:
         """Return the present readings."""
         count = len(self._units)
         ages = np.where(self._ready, (self._now - np.where(self._ready, self._oldest, 0)) / SECOND, 0.0)
-        queues = QueueReadings(self._waiting, 64 * self._waiting, ages, ages)
+        queues = QueueReadings(self._waiting.copy(), 64 * self._waiting, ages, ages)
         outputs = count // CHAIN
         delivered = OutputReadings(
             np.ones(outputs, np.int64), np.full(outputs, 0.1), np.ones(outputs), np.ones(outputs)
@@ -165,17 +203,7 @@ class Load:
             memory=0,
             train=100,
             room=ROOM,
-            measures=Known(
-                np.full(1, 1e6),
-                self._boxes,
-                delivered,
-                queues,
-                ages,
-                self._costs,
-                self._costs,
-                self._model,
-                np.zeros(0),
-            ),
+            measures=Moment(Known(self._model, self._boxes, delivered, queues, ages, self._costs), self._now),
             changed=self._changed if self._told else None,
         )
 

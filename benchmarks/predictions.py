@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from headway.boxes.costs import Constant, Cost
-from headway.boxes.universal import Universal
 from headway.checking import check as check_network
 from headway.compare.figures import Figures, advise, figures, margin
 from headway.compare.inputs import hold
@@ -165,7 +164,7 @@ def slower(network: Network, model: Model, times: float) -> Model:
     for box in network.boxes:
         cost = costs.get(box.name)
         if isinstance(cost, Constant):
-            said = box.spec.cost.mean if isinstance(box.spec, Universal) else 0.0
+            said = 0.0 if box.spec.modelled is None else box.spec.modelled.cost.mean
             costs[box.name] = Constant(said + times * (cost.mean - said))
     calls = {name: times * seconds for name, seconds in model.calls.items()}
     overheads = Overheads(**{name: times * seconds for name, seconds in asdict(model.overheads).items()})

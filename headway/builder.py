@@ -13,10 +13,10 @@ from typing import Any
 
 from headway.boxes.aggregate import When
 from headway.boxes.costs import Cost
-from headway.boxes.durations import Duration
 from headway.boxes.keys import inside
 from headway.boxes.order import Order
 from headway.checking import check_numeric
+from headway.durations import Duration
 from headway.errors import NetworkError, UnknownFunctionError, choices
 from headway.files import parse_box, parse_output, parse_schedule, parse_source
 from headway.functions import functions
@@ -29,8 +29,6 @@ Size = int | float | str | Duration
 OrderLike = str | Mapping[str, Any] | Order
 Names = str | Sequence[str]
 CostLike = float | str | Duration | Mapping[str, Sequence[float | str]] | Cost
-_BY_ON = ("aggregate", "bsort")
-"""Operators whose order may be given as the separate arguments on, slack and by."""
 
 
 class NetworkBuilder:
@@ -78,11 +76,6 @@ class NetworkBuilder:
     def _add_box(self, name: str | None, mapping: Mapping[str, Any]) -> Stream:
         name = self._fresh(str(mapping["op"])) if name is None else name
         self._free(name, "box")
-        if mapping["op"] in _BY_ON and mapping.get("order") is None:
-            raise NetworkError(
-                f"box '{name}': on= is missing: the order field, such as on='time', or on='#' for the order of "
-                "arrival; slack= and by= go with it, or all three as order={'on': ..., 'slack': ..., 'by': ...}"
-            )
         box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
         schemas = self._infer(box)
         self._boxes[name] = box
@@ -206,7 +199,7 @@ class Stream:
         name: str | None = None,
     ) -> Stream:
         """Sort approximately, with a buffer of slack + 1 tuples per partition."""
-        return self._box_of("bsort", name, order=_order(order, on, slack, by))
+        return self._box_of("bsort", name, order=self._order("bsort", name, order, on, slack, by))
 
     def aggregate(
         self,
@@ -230,7 +223,7 @@ class Stream:
             "aggregate",
             name,
             select=select or None,
-            order=_order(order, on, slack, by),
+            order=self._order("aggregate", name, order, on, slack, by),
             size=size,
             advance=advance,
             align=align,
@@ -293,6 +286,20 @@ class Stream:
         self._builder._add_output(name, {"from": self.name, "qos": qos, "sink": sink})
         return self
 
+    def _order(self, op: str, name: str | None, order: OrderLike | None, on: str | None, slack: int, by: Names) -> Any:
+        """Return a box's order, which may be given as arguments of their own."""
+        if order is None and on is None:
+            raise NetworkError(
+                f"box '{name or self._builder._fresh(op)}': on= is missing: the order field, such as on='time', or "
+                "on='#' for the order of arrival; slack= and by= go with it, or all three as "
+                "order={'on': ..., 'slack': ..., 'by': ...}"
+            )
+        if order is None:
+            return {"on": on, "slack": slack, "by": by if isinstance(by, str) else list(by)}
+        if on is not None or slack or by:
+            raise NetworkError("order: give either order, or on with slack and by, not both")
+        return _as_order(order)
+
     def _box_of(self, op: str, name: str | None, others: Sequence[Stream | Table] = (), **keys: Any) -> Stream:
         inputs: list[str | dict[str, str]] = []
         for stream in (self, *others):
@@ -307,14 +314,6 @@ class Stream:
         if keys.get("ordered") is True:
             del keys["ordered"]
         return self._builder._add_box(name, {"op": op, "in": inputs, **keys})
-
-
-def _order(order: OrderLike | None, on: str | None, slack: int, by: Names) -> Any:
-    if order is None:
-        return None if on is None else {"on": on, "slack": slack, "by": by if isinstance(by, str) else list(by)}
-    if on is not None or slack or by:
-        raise NetworkError("order: give either order, or on with slack and by, not both")
-    return _as_order(order)
 
 
 def _orders(order: OrderLike | Sequence[OrderLike] | None) -> Any:

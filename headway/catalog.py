@@ -8,18 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from headway.columns import Int64s
+from headway.columns import Floats, Int64s, ReadOnly
 from headway.errors import HeadwayError
 from headway.fading import Faded, Rates, slope
 from headway.network.qos import QoS
-
-Floats = npt.NDArray[np.float64]
-Number = TypeVar("Number", np.int64, np.float64)
 
 REMEMBER = 1000.0
 """Default number of calls of a box after which the weight of a call has fallen to about a third (1/e)."""
@@ -96,7 +92,7 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxReadings:
+class BoxReadings(ReadOnly):
     """Statistics of all boxes at one moment, as arrays by box; 0 for what a box never did.
 
     Counters cover the whole run; the other values follow recent behaviour. The arrays are read-only, because all
@@ -285,7 +281,7 @@ class Statistics:
             return self._latest
 
     def _read(self) -> BoxReadings:
-        calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
+        calls, tuples_in, tuples_out, busy = self._counts.copy()
         # Early calls are irrelevant where the cost of a tuple is declared.
         declared = self._declared.get("cost")
         early: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
@@ -294,12 +290,12 @@ class Statistics:
             tuples_in,
             tuples_out,
             busy,
-            _frozen(self._size.copy()),
+            self._size.copy(),
             self._best("overhead", self._overhead),
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             self._rates.latest,
-            _frozen(early),
+            early,
             self._exact,
         )
 
@@ -307,16 +303,11 @@ class Statistics:
         """Return declared values where they apply, and measured ones elsewhere."""
         declared = self._declared.get(name)
         if declared is None:
-            return _frozen(measured.copy())
+            return measured.copy()
         counts = ~np.isnan(declared)
         if not self._exact:
             counts &= self._counts[0] < self.PRIOR
-        return _frozen(np.where(counts, declared, measured))
-
-
-def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    array.flags.writeable = False
-    return array
+        return np.where(counts, declared, measured)
 
 
 def members(bits: int) -> tuple[int, ...]:

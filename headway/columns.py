@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,13 @@ Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
+
+Items = TypeVar("Items", bound=np.generic)
+
+NEVER = int(np.iinfo(np.int64).max)
+"""The moment that does not come, and the timestamp, place or arrival number of no tuple: the largest there is."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The increment of SplitMix64's state."""
@@ -34,6 +40,23 @@ _NUMPY: dict[pa.DataType, np.dtype[Any]] = {
     pa.date32(): np.dtype(np.int32),
     **dict.fromkeys(_TIMESTAMPS, np.dtype(np.int64)),
 }
+
+
+def frozen(array: npt.NDArray[Items]) -> npt.NDArray[Items]:
+    """Return the array, which cannot be written to any more."""
+    array.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
+    return array
+
+
+class ReadOnly:
+    """A base of dataclasses with slots: the arrays that one is made of cannot be written to any more."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for value in map(self.__getattribute__, self.__slots__):
+            if isinstance(value, np.ndarray):
+                frozen(value)
 
 
 def numpy_type(type_: pa.DataType) -> np.dtype[Any] | None:

@@ -28,9 +28,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from headway.catalog import BoxReadings, Floats, Topology
+from headway.catalog import BoxReadings, Topology
 from headway.checking import CheckedNetwork
-from headway.columns import Int64s, Mask
+from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
 from headway.errors import HeadwayError
 from headway.network import arc_name
 from headway.structure import owner
@@ -156,6 +156,7 @@ class CostModel:
             for output, root in enumerate(topology.roots)
         ]
         self._feeders: Places = np.array(feeders, np.intp)
+        frozen(self.weights), frozen(self.delivers)
         self._ways: list[list[tuple[int, float]]] = []  # made when first needed
 
     @property
@@ -203,7 +204,7 @@ class CostModel:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitCosts:
+class UnitCosts(ReadOnly):
     """The costs of steps, as arrays by unit: ``overhead + cost * tuples`` seconds until the tuples are delivered.
 
     They include the boxes of the unit and those downstream, each for the share of tuples that reaches it, and are 0
@@ -396,8 +397,7 @@ def _checked(what: str, values: Floats, kind: str, names: tuple[str, ...]) -> Fl
     if wrong.any():
         at = int(np.argmax(wrong))
         raise HeadwayError(f"{kind} '{names[at]}': {what}: must be a number, zero or more, not {array[at]}")
-    array.flags.writeable = False
-    return array
+    return frozen(array)
 
 
 def shares_of(checked: CheckedNetwork, arcs: Mapping[str, float] | None = None) -> Shares:

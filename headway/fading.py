@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.clock import SECOND
+from headway.columns import Floats, frozen
 
-Floats = npt.NDArray[np.float64]
 Value = TypeVar("Value", float, Floats)
 
 _INSTANT = SECOND // 100
@@ -71,9 +71,8 @@ class Rates:
         self._weight = 0.0  # the part of all faded time that was watched: 1 in the long run
         self._counts: npt.NDArray[np.float64 | np.int64] = np.zeros(count)
         self._moment = start
-        self.latest: Floats = np.zeros(count)
+        self.latest: Floats = frozen(np.zeros(count))
         """As last read; read-only."""
-        self.latest.flags.writeable = False
 
     def read(self, counts: npt.NDArray[np.float64 | np.int64], now: int) -> Floats:
         """Return the rates of counters with the values `counts` now; the caller must not modify that array later."""
@@ -83,8 +82,7 @@ class Rates:
             weight = mixed(self._weight, 1.0, left)
             if weight > 0:  # an instant may be so short that it has no weight
                 rates: Floats = (counts - self._counts).astype(np.float64) * (SECOND / passed)
-                self.latest = self._faded.add(rates * (1 - left), left) / weight
-                self.latest.flags.writeable = False
+                self.latest = frozen(self._faded.add(rates * (1 - left), left) / weight)
             self._weight = weight
         if passed >= self._least or self._moment is None:
             self._counts, self._moment = counts, now

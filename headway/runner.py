@@ -19,6 +19,7 @@ from headway.adaptive.layer import parse_adaptive
 from headway.builder import NetworkBuilder
 from headway.checking import CheckedNetwork, check
 from headway.connectors.jsonl import tag_shared
+from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
 from headway.engines.opening import LETTERS, check_files, permit
 from headway.engines.runs import RunResult, RunSettings, Status, make_engine
@@ -99,6 +100,8 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
     if shedding is not None:
         shedding.limits([one.name for one in network.outputs], [one.qos for one in network.outputs])
     on_status, state = options.get("on_status"), said["state"]
+    if not isinstance(said["control"], Control | None):
+        raise RunError(f"control is a headway.Control, not {said['control']!r:.100}")
     settings = RunSettings(
         schedule=parsed,
         inputs=inputs,

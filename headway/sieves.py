@@ -20,10 +20,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from headway.columns import GOLDEN, Column, Int64s, Mask, as_floats, splitmix64
+from headway.columns import GOLDEN, Column, Floats, Int64s, Mask, as_floats, splitmix64
 from headway.trains import Train
-
-Floats = npt.NDArray[np.float64]
 
 _BITS = 53
 """The bits that a double holds exactly."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
-from headway.columns import Int64s
+from headway.catalog import BoxReadings
+from headway.columns import Floats, Int64s
 
 SYSTEM = -1
 """The index of the whole run in arrays by output: their last element."""

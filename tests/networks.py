@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from headway.boxes import Duration
-from headway.boxes.durations import write_size
+from headway.boxes.sizes import write_size
 
 BORDER = """
 network: border-watch

@@ -68,9 +68,8 @@ def _anchors(path: Path) -> set[str]:
 def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Run in a folder of its own that has the examples; what is registered there is forgotten afterwards."""
     monkeypatch.setattr(registry, "_registered", registry.functions())
-    monkeypatch.setattr(policies, "_policies", dict(policies._policies))
-    for module, name in ((shedding, "_strategies"), (adaptive, "_layers"), (learning, "_strategies")):
-        monkeypatch.setattr(module, name, dict(getattr(module, name)))
+    for known in (policies._policies, shedding._strategies, adaptive._layers, learning._strategies):
+        monkeypatch.setattr(known, "_entries", dict(known._entries))
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
 

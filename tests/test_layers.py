@@ -36,7 +36,8 @@ LAYERS = (
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("columns", "extras", "fading", "paths"),
+    ("durations", "extras", "fading", "paths", "plugins"),
+    ("columns",),
     ("clock", "errors"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""
@@ -174,10 +175,11 @@ _EMPTY = {"dict", "list", "set", "deque", "defaultdict", "Counter", "WeakKeyDict
 def _is_empty_container(value: ast.expr | None) -> bool:
     if isinstance(value, ast.Dict | ast.List | ast.Set):
         return not (value.keys if isinstance(value, ast.Dict) else value.elts)
-    called = value.func if isinstance(value, ast.Call) and not value.args else None
-    if isinstance(called, ast.Subscript):
-        called = called.value
-    return isinstance(called, ast.Name | ast.Attribute) and ast.unparse(called).split(".")[-1] in _EMPTY
+    if not isinstance(value, ast.Call):
+        return False
+    called = value.func.value if isinstance(value.func, ast.Subscript) else value.func
+    name = ast.unparse(called).split(".")[-1]
+    return name == "Registry" or (name in _EMPTY and not value.args)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)

@@ -13,10 +13,11 @@ import pytest
 
 import headway as hw
 from headway.adaptive.layer import Action, registered_adaptives
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.cli.run import COMMAND
+from headway.columns import Floats
 from headway.engines.runs import RunSettings
-from headway.errors import NetworkError, RunError
+from headway.errors import NetworkError, PolicyError, RunError
 from headway.options.kinds import KINDS
 from headway.options.table import CALL, OPTIONS, SCHEDULE, RunOptions
 from headway.runner import prepare
@@ -109,6 +110,7 @@ def test_an_unknown_option_names_the_choices() -> None:
         ({"half_life": float("nan")}, "half_life is a number of seconds above 0"),
         ({"keep": -1}, "keep is a number of seconds, 0 or more"),
         ({"tables": 3}, "tables is a mapping"),
+        ({"control": object()}, "control is a headway.Control, not <object"),
         ({"engine": "spark", "cut": {"unit": "one"}}, "cut: unknown key 'unit'; did you mean 'units'"),
         ({"engine": "spark", "cut": {"shards": 0}}, "shards: must be a whole number"),
         ({"engine": "spark", "cut": "one"}, "cut is a mapping"),
@@ -118,6 +120,19 @@ def test_an_unknown_option_names_the_choices() -> None:
 def test_values_of_another_kind(given: dict[str, Any], message: str) -> None:
     with pytest.raises(RunError, match=message):
         hw.run(SMALL, {"s": rows(1)}, **{"engine": "local", **given})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("policy", "object is no policy, it lacks start, plan"),
+        ("shed", "shed: must be off, on, a strategy, or a mapping, not <object"),
+        ("adaptive", "adaptive: must be a layer"),
+    ],
+)
+def test_objects_that_are_none_of_the_kind(name: str, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        hw.run(SMALL, {"s": rows(1)}, engine="local", **{name: object()})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("engine", ["local", "sim"])

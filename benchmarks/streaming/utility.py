@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.streaming.apps import App
+from headway.columns import Floats
 from headway.network.qos import Graph
 
-Floats = npt.NDArray[np.float64]
 _POINTS = 64
 """Points per micro-batch from which quantiles are found."""
 

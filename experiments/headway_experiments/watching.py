@@ -24,10 +24,9 @@ import numpy as np
 from headway.adaptive.layer import Action, Adaptive, Interval, parse_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.runner import run
 from headway.totals import Totals
-
-NEVER = 2**63 - 1
 
 
 class Alone:

@@ -37,9 +37,9 @@ from headway.adaptive.scoring import (
     rewarded,
     statistics_scores,
 )
-from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.durations import DURATION_HINT, Duration
 from headway.errors import PolicyError, finite, unknown, within
 from headway.scheduling.policy import make_policy
 from headway.totals import Totals

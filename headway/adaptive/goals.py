@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 
-from headway.boxes.durations import DURATION_HINT, Duration
+from headway.durations import DURATION_HINT, Duration
 from headway.errors import HeadwayError, PolicyError, finite, unknown, within
 from headway.scheduling.trains import Bytes, parse_train
 

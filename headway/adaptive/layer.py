@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.errors import PolicyError, choices, unknown
+from headway.errors import PolicyError, choices
+from headway.plugins import Registry
 from headway.totals import SYSTEM, Totals
 
 
@@ -117,33 +118,14 @@ class Adaptive(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveEntry:
-    """A registered layer: its factory, called with the settings from the network file, and its description."""
+_layers = Registry[Callable[[Mapping[str, Any]], Adaptive]]("adaptive layer", PolicyError)
 
-    name: str
-    make: Callable[[Mapping[str, Any]], Adaptive]
-    about: str
-    paper: str = ""
-
-
-_layers: dict[str, AdaptiveEntry] = {}
-
-
-def register_adaptive(name: str, make: Callable[[Mapping[str, Any]], Adaptive], about: str, paper: str = "") -> None:
-    """Register a layer under a name; `make` gets the user's mapping, and raises a PolicyError if it is invalid."""
-    _layers[name] = AdaptiveEntry(name, make, about, paper)
-
-
-def registered_adaptives() -> tuple[AdaptiveEntry, ...]:
-    """Return the registered layers, sorted by name."""
-    return tuple(_layers[name] for name in sorted(_layers))
+register_adaptive, registered_adaptives = _layers.register, _layers.entries
+"""`make` gets the user's mapping, and raises a PolicyError if it is invalid."""
 
 
 def make_adaptive(name: str, settings: Mapping[str, Any]) -> Adaptive:
     """Make the layer with this name from its settings."""
-    if name not in _layers:
-        raise PolicyError(unknown("adaptive layer", name, sorted(_layers)))
     return _layers[name].make(settings)
 
 
@@ -167,7 +149,7 @@ def parse_adaptive(value: object) -> Adaption | None:
         return Adaption(value, make_adaptive(value, {}))
     if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
         raise PolicyError(
-            f"adaptive: must be a layer ({choices(sorted(_layers))}), {{use: LAYER, ...}} with settings, or off, "
+            f"adaptive: must be a layer ({choices(_layers.names())}), {{use: LAYER, ...}} with settings, or off, "
             f"not {value!r}"
         )
     name = value["use"]

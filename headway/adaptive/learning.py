@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from headway.errors import PolicyError, unknown
+from headway.errors import PolicyError, within
+from headway.plugins import Registry
 
 
 class RewardedTurn(NamedTuple):
@@ -59,29 +60,17 @@ class Learning(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LearningEntry:
-    """A registered strategy: its factory, called with the text after the colon, and its description."""
+_strategies = Registry[Callable[[str | None], Learning]]("strategy", PolicyError)
 
-    name: str
-    make: Callable[[str | None], Learning]
-    about: str
-
-
-_strategies: dict[str, LearningEntry] = {}
-
-
-def register_learning(name: str, make: Callable[[str | None], Learning], about: str) -> None:
-    """Register a strategy under a name; `make` gets the text after a colon, as in ``upper-confidence:0.5``."""
-    _strategies[name] = LearningEntry(name, make, about)
+register_learning = _strategies.register
+"""`make` gets the text after a colon, as in ``upper-confidence:0.5``."""
 
 
 def make_learning(text: str) -> Learning:
     """Make the strategy given as ``name`` or ``name:argument``."""
-    name, colon, argument = text.partition(":")
-    if name not in _strategies:
-        raise PolicyError(f"learning: {unknown('strategy', name, _strategies)}")
-    return _strategies[name].make(argument if colon else None)
+    with within("learning"):
+        entry, argument = _strategies.parse(text)
+    return entry.make(argument)
 
 
 @dataclass(frozen=True, slots=True)

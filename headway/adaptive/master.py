@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
-from headway.columns import Mask
+from headway.columns import Floats, Mask, frozen
 from headway.costs import Places
 from headway.errors import PolicyError, choices
 from headway.scheduling.policy import Plan, Policy, Step, Term, apart, terms_of
@@ -111,12 +110,11 @@ class Master(Policy):
 
     def assign(self, memory: MasterMemory, by_unit: Sequence[int]) -> MasterMemory:
         """Return the memory with each unit assigned to the policy given for it. Raises a PolicyError."""
-        made = np.array(by_unit, np.intp)
+        made = frozen(np.array(by_unit, np.intp))
         for policy in set(made.tolist()):
             if not 0 <= policy < len(self.policies):
                 listed = choices([f"{at} ({name})" for at, name in enumerate(self.names)])
                 raise PolicyError(f"there is no policy {policy}; the policies are {listed}")
-        made.flags.writeable = False
         sole = int(made[0]) if len(made) and (made == made[0]).all() else None
         return replace(memory, assigned=made, sole=sole if len(made) else 0, asked=_NOBODY)
 

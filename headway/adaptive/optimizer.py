@@ -51,10 +51,9 @@ from headway.adaptive.goals import (
 from headway.adaptive.layer import METRICS, Action, Interval, ShedOutput, Switch, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import NEVER, Int64s, frozen
 from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.policy import make_policy, registered_policies
-from headway.scheduling.snapshot import NEVER
 from headway.totals import Totals
 
 NAME = "optimizer"
@@ -154,7 +153,7 @@ class Optimizer:
         begin = [self.begin] * len(topology.outputs)
         for made in queries:
             begin[made.output] = made.state.current
-        due = _fixed([now + made.rules.interval for made in queries])
+        due = frozen(np.array([now + made.rules.interval for made in queries], np.int64))
         return tuple(begin), OptimizerMemory(now, topology, queries, due, totals)
 
     def next(self, memory: OptimizerMemory) -> int:
@@ -178,8 +177,7 @@ class Optimizer:
                 actions.append(ShedOutput(query.output, made.state.shedding, made.shedding))
             queries[place] = replace(query, state=made.state, seen=totals)
             due[place] = totals.now + query.rules.interval
-        due.flags.writeable = False
-        return tuple(actions), replace(memory, queries=tuple(queries), due=due, latest=totals)
+        return tuple(actions), replace(memory, queries=tuple(queries), due=frozen(due), latest=totals)
 
     def change(self, settings: Mapping[str, Any], memory: OptimizerMemory) -> OptimizerMemory:
         """Return the memory with changed targets, classes or times of the queries that the settings name.
@@ -205,7 +203,7 @@ class Optimizer:
         made = self._ready(name, query, memory.topology, places, memory.latest, before)
         queries[place:] = [made, *queries[place + 1 :]]
         due[place:] = [made.seen.now + made.rules.interval, *due[place + 1 :]]
-        return replace(memory, queries=tuple(queries), due=_fixed(due))
+        return replace(memory, queries=tuple(queries), due=frozen(np.array(due, np.int64)))
 
     def _ready(
         self,
@@ -361,12 +359,6 @@ def _table(value: object) -> DecisionTable:
                 raise PolicyError(f"{where}: {measure}: {unknown('policy', str(policy), known)}")
     with within(NAME):
         return DecisionTable().extended(rows)
-
-
-def _fixed(moments: Sequence[int]) -> Int64s:
-    array = np.array(moments, np.int64)
-    array.flags.writeable = False
-    return array
 
 
 register_adaptive(

@@ -2,7 +2,6 @@
 
 from headway.boxes.aggregate import Aggregate, When
 from headway.boxes.bsort import BSort
-from headway.boxes.durations import Duration
 from headway.boxes.filter import Filter
 from headway.boxes.join import Join
 from headway.boxes.keys import Key
@@ -12,6 +11,7 @@ from headway.boxes.order import Order
 from headway.boxes.resample import Resample
 from headway.boxes.union import Union
 from headway.boxes.universal import Universal
+from headway.durations import Duration
 
 __all__ = [
     "REGISTRY",

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.boxes.approximate import estimating, widened
-from headway.boxes.durations import Duration, Size, native_size, parse_size, write_size
-from headway.boxes.keys import Key, check_keys, inside, one_of, parse_text
+from headway.boxes.keys import SIZE, Key, KeyKind, check_keys, inside, one_of, parse_text, schema_of
 from headway.boxes.operator import Operator, read_keys, register, result_schema
 from headway.boxes.order import ORDER, Order
+from headway.boxes.sizes import Size, native_size, parse_size, write_size
+from headway.durations import Duration
 from headway.errors import NetworkError
 from headway.expressions import AggregateSelect, Expression, Functions
 from headway.expressions.compiling import compile_aggregates, compile_predicate
@@ -55,6 +56,9 @@ def _write_advance(advance: Size | When) -> Any:
     return {"when": advance.predicate} if isinstance(advance, When) else write_size(advance)
 
 
+_ADVANCE = KeyKind({"oneOf": [*SIZE["oneOf"], schema_of(When.keys)]}, _parse_advance, _write_advance)
+
+
 @register
 @dataclass(frozen=True, slots=True)
 class Aggregate(Operator):
@@ -77,18 +81,11 @@ class Aggregate(Operator):
         Key("select", "select", "the results, such as `count(*) as n, avg(pos) as mean`", True),
         ORDER,
         Key("size", "size", "the width of a window; may be left out only with `advance: {when: ...}`"),
-        Key(
-            "advance",
-            "advance",
-            "from one window to the next (default: size), or {when: PREDICATE}",
-            read=_parse_advance,
-            write=_write_advance,
-        ),
+        Key("advance", _ADVANCE, "from one window to the next (default: size), or {when: PREDICATE}"),
         Key(
             "align",
-            "align",
+            one_of("alignment", ALIGNMENTS),
             "`grid`: windows start at multiples of advance (default); `first`: at the first value",
-            read=one_of("alignment", ALIGNMENTS),
         ),
         Key("timeout", "duration", "emit a window this long after it was opened, by the clock"),
         Key(

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headway.boxes.durations import DURATION_HINT, Duration
-from headway.boxes.keys import inside
-from headway.columns import Int64s, splitmix64
+from headway.boxes.keys import DURATION, Fragment, KeyKind, inside
+from headway.columns import Floats, Int64s, splitmix64
+from headway.durations import DURATION_HINT, Duration
 from headway.errors import NetworkError, choices, finite, unknown
 
 Keys = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 
 LONGEST = 86_400.0
 """The most seconds that one tuple may cost, so that sums of costs fit into clocks."""
@@ -216,6 +215,28 @@ def _zipf(value: object) -> Cost:
 
 
 _KINDS: dict[str, Callable[[object], Cost]] = {"uniform": _uniform, "zipf": _zipf}
+_SECONDS: Fragment = {"oneOf": [{"type": "number", "minimum": 0}, DURATION]}
+_RANKS: Fragment = {"type": "integer", "minimum": 1, "maximum": MOST_RANKS}
+
+
+def _drawn(name: str, *parts: Fragment) -> Fragment:
+    """Return the JSON Schema of a mapping with one key, whose value is a list of these parts."""
+    listed = {"type": "array", "prefixItems": list(parts), "minItems": len(parts), "maxItems": len(parts)}
+    return {"type": "object", "properties": {name: listed}, "required": [name], "additionalProperties": False}
+
+
+COST = KeyKind(
+    {
+        "oneOf": [
+            *_SECONDS["oneOf"],
+            _drawn("uniform", _SECONDS, _SECONDS),
+            _drawn("zipf", {"type": "number"}, _RANKS, _SECONDS),
+        ]
+    },
+    parse_cost,
+    lambda cost: cost.to_plain(),
+)
+"""The kind of keys that say what a tuple costs."""
 
 
 def _listed(value: object, count: int, form: str) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.boxes.keys import Key, inside, parse_text
+from headway.boxes.keys import EXPRESSIONS, Key, KeyKind, inside, parse_text
 from headway.boxes.operator import Operator, Projection, register
 from headway.errors import NetworkError
 from headway.expressions import Expression, Functions
@@ -26,6 +26,9 @@ def _write_where(where: tuple[str, ...]) -> str | list[str]:
     return where[0] if len(where) == 1 else list(where)
 
 
+_WHERE = KeyKind(EXPRESSIONS, _parse_where, _write_where)
+
+
 @register
 @dataclass(frozen=True, slots=True)
 class Filter(Operator):
@@ -38,9 +41,7 @@ class Filter(Operator):
 
     op = "filter"
     doc = "Route each tuple to the output of the first predicate that is true."
-    keys = (
-        Key("where", "texts", "a predicate, or a list of predicates, one per route", True, _parse_where, _write_where),
-    )
+    keys = (Key("where", _WHERE, "a predicate, or a list of predicates, one per route", True),)
     projects = True
     passes = True
     traceable = True

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headway.boxes.durations import Size, pair_size
 from headway.boxes.keys import Key, inside
 from headway.boxes.operator import Operator, read_keys, register, result_schema
 from headway.boxes.order import Order, orders_key
+from headway.boxes.sizes import Size, pair_size
 from headway.boxes.union import ORDERED
 from headway.errors import NetworkError
 from headway.expressions import Expression, Functions, JoinCondition

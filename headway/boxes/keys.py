@@ -1,43 +1,64 @@
-"""The keys of a box in the network file: their names, what values they take, and how these are read and written."""
+"""The keys of the network file: their names, what values they take, and how these are read and written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from headway.boxes.durations import parse_size, parse_timeout, write_size
-from headway.errors import NetworkError, choices, unknown
+from headway.boxes.sizes import parse_size, write_size
+from headway.durations import parse_timeout
+from headway.errors import HeadwayError, NetworkError, choices, unknown
+
+Fragment = Mapping[str, Any]
+"""A part of the JSON Schema of the network file."""
+
+
+class KeyKind(NamedTuple):
+    """A kind of value: its JSON Schema, how it is read from the file, and how it is written there; None: as it is.
+
+    Only values other than the field's default are written.
+    """
+
+    schema: Fragment
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the network file: the kind of its value, one line of documentation, and how it is read and written.
+    """A key of the network file: the kind of its value, and one line of documentation.
 
-    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`), and selects the default reader and writer.
-    `field` is the specification's field for the value, if it is not named like the key. `write` is the inverse of
-    `read`, for values other than the field's default.
+    `kind` is the name of one of the `KINDS`, or a kind of the operator's own. `field` is the specification's field for
+    the value, if it is not named like the key.
     """
 
     name: str
-    kind: str
+    kind: str | KeyKind
     doc: str
     required: bool = False
-    read: Callable[[Any], Any] | None = None
-    write: Callable[[Any], Any] | None = None
     field: str = ""
 
     def value(self, written: object) -> Any:
         """Return the value of what is written in the file; errors name the key."""
-        read = self.read or _READERS.get(self.kind)
+        read = self.of_kind.read
         with inside(self.name):
             return written if read is None else read(written)
 
     def written(self, value: Any) -> Any:
         """Return a value as it is written in the file."""
-        write = self.write or _WRITERS.get(self.kind)
+        write = self.of_kind.write
         return value if write is None else write(value)
+
+    @property
+    def of_kind(self) -> KeyKind:
+        """The kind itself."""
+        if not isinstance(self.kind, str):
+            return self.kind
+        if self.kind not in KINDS:
+            raise HeadwayError(f"key '{self.name}': {unknown('kind of key', self.kind, KINDS)}; or a KeyKind")
+        return KINDS[self.kind]
 
 
 OP = Key("op", "op", "the operator", required=True)
@@ -90,22 +111,18 @@ def parse_text(value: object) -> str:
     return value
 
 
+def parse_count(value: object, least: int = 0) -> int:
+    """Read a whole number that is not negative, or at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise NetworkError(f"must be a whole number, {'one' if least else 'zero'} or more, not {value!r}")
+    return value
+
+
 def parse_flag(value: object) -> bool:
     """Read true or false."""
     if not isinstance(value, bool):
         raise NetworkError(f"must be true or false, not {value!r}")
     return value
-
-
-def one_of(kind: str, names: Collection[str]) -> Callable[[object], str]:
-    """Return a function that reads one of some names."""
-
-    def read(value: object) -> str:
-        if not isinstance(value, str) or value not in names:
-            raise NetworkError(unknown(kind, str(value), names))
-        return value
-
-    return read
 
 
 def parse_select(value: object) -> str:
@@ -134,12 +151,62 @@ def parse_names(value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "text": parse_text,
-    "select": parse_select,
-    "flag": parse_flag,
-    "size": parse_size,
-    "duration": parse_timeout,
+TEXT: Fragment = {"type": "string", "minLength": 1}
+DURATION: Fragment = {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*[A-Za-zµμ]+\s*)+$"}
+SIZE: Fragment = {"oneOf": [{"type": "number", "exclusiveMinimum": 0}, DURATION]}
+_EXPRESSION: Fragment = {"type": ["string", "number", "boolean"], "minLength": 1}
+EXPRESSIONS: Fragment = {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]}
+_NAME: Fragment = {"type": "string", "pattern": r"^[^\s.]+$"}
+_UTILITY: Fragment = {"type": "number", "minimum": 0, "maximum": 1}
+_POINT: Fragment = {"type": "array", "prefixItems": [{"type": "number"}, _UTILITY], "minItems": 2, "maxItems": 2}
+_INPUT: Fragment = {"oneOf": [TEXT, {"$ref": "#/$defs/table"}]}
+
+
+def _by_name(item: str, least: int) -> KeyKind:
+    values = {"$ref": f"#/$defs/{item}"}
+    return KeyKind({"type": "object", "minProperties": least, "propertyNames": _NAME, "additionalProperties": values})
+
+
+KINDS: Mapping[str, KeyKind] = {
+    "text": KeyKind(_EXPRESSION, parse_text),
+    "select": KeyKind(EXPRESSIONS, parse_select),
+    "field": KeyKind(TEXT, parse_text),
+    "names": KeyKind({"oneOf": [TEXT, {"type": "array", "items": TEXT}]}, parse_names, list),
+    "count": KeyKind({"type": "integer", "minimum": 0}, parse_count),
+    "positive": KeyKind({"type": "integer", "minimum": 1}, lambda value: parse_count(value, 1)),
+    "flag": KeyKind({"type": "boolean"}, parse_flag),
+    "size": KeyKind(SIZE, parse_size, write_size),
+    "duration": KeyKind(DURATION, parse_timeout, str),
+    "op": KeyKind(TEXT),
+    "inputs": KeyKind({"oneOf": [TEXT, {"type": "array", "items": _INPUT, "minItems": 1}]}),
+    # The parts of the file around the boxes:
+    "name": KeyKind(_NAME),
+    "arc": KeyKind(TEXT),
+    "sources": _by_name("source", 1),
+    "boxes": _by_name("box", 0),
+    "outputs": _by_name("output", 1),
+    "schema": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "additionalProperties": TEXT}]}),
+    "connector": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]}),
+    "graph": KeyKind({"type": "array", "minItems": 1, "items": _POINT}),
+    **{part: KeyKind({"$ref": f"#/$defs/{part}"}) for part in ("qos", "value", "schedule")},
 }
-_WRITERS: dict[str, Callable[[Any], Any]] = {"size": write_size, "duration": str}
-"""By kind of value."""
+"""The kinds of values by name. An operator may have kinds of its own beside them."""
+
+
+def one_of(what: str, names: Collection[str]) -> KeyKind:
+    """Return the kind whose values are these names; `what` says what such a name is."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise NetworkError(unknown(what, str(value), names))
+        return value
+
+    return KeyKind({"enum": list(names)}, read)
+
+
+def schema_of(keys: Sequence[Key]) -> dict[str, Any]:
+    """Return the JSON Schema of a mapping with these keys and no others."""
+    required = [key.name for key in keys if key.required]
+    properties = {key.name: {"description": key.doc, **key.of_kind.schema} for key in keys}
+    needed = {"required": required} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}

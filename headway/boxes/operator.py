@@ -16,8 +16,8 @@ from headway.network.schema import Field, Schema
 
 if TYPE_CHECKING:
     from headway.boxes.costs import Cost
-    from headway.boxes.durations import Duration
     from headway.boxes.order import Order
+    from headway.durations import Duration
     from headway.expressions import Expression, Functions
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headway.boxes.keys import Key, check_keys, inside, parse_names
+from headway.boxes.keys import Key, KeyKind, check_keys, inside, parse_names
 from headway.errors import NetworkError
 from headway.network.schema import Field, Schema, type_name
 
@@ -122,13 +122,17 @@ def parse_orders(value: object) -> tuple[Order, Order]:
     return order, order
 
 
-ORDER = Key("order", "order", "the order field, the slack and the partitions", True, Order.parse, Order.to_mapping)
+def _write_orders(orders: Sequence[Order | None]) -> list[dict[str, Any]]:
+    return [order.to_mapping() for order in orders if order is not None]
+
+
+_ONE = {"$ref": "#/$defs/order"}
+_TWO = {"type": "array", "items": _ONE, "minItems": 2, "maxItems": 2}
+_ORDER = KeyKind(_ONE, Order.parse, Order.to_mapping)
+_ORDERS = KeyKind({"oneOf": [_ONE, _TWO]}, parse_orders, _write_orders)
+ORDER = Key("order", _ORDER, "the order field, the slack and the partitions", True)
 
 
 def orders_key(doc: str, required: bool = False) -> Key:
     """Return the key for the orders of two inputs."""
-    return Key("order", "orders", doc, required, parse_orders, _write_orders, "orders")
-
-
-def _write_orders(orders: Sequence[Order | None]) -> list[dict[str, Any]]:
-    return [order.to_mapping() for order in orders if order is not None]
+    return Key("order", _ORDERS, doc, required, field="orders")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.boxes.durations import Size, pair_size
 from headway.boxes.keys import Key, inside
 from headway.boxes.operator import Operator, register, result_schema
 from headway.boxes.order import Order, orders_key
+from headway.boxes.sizes import Size, pair_size
 from headway.boxes.union import ORDERED
 from headway.expressions import AggregateSelect, Functions
 from headway.expressions.compiling import compile_aggregates

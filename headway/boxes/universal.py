@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from headway.boxes.costs import NOTHING, Cost, parse_cost
-from headway.boxes.keys import Key, one_of
+from headway.boxes.costs import COST, NOTHING, Cost
+from headway.boxes.keys import Key, KeyKind, one_of
 from headway.boxes.operator import Modelled, Operator, register
 from headway.boxes.union import ORDERED, Union
 from headway.errors import NetworkError, finite
@@ -36,12 +36,6 @@ def parse_selectivity(value: object) -> float:
     return value
 
 
-def _parse_seed(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise NetworkError(f"must be a whole number, zero or more, not {value!r}")
-    return value
-
-
 @register
 @dataclass(frozen=True, slots=True)
 class Universal(Operator):
@@ -61,20 +55,21 @@ class Universal(Operator):
     keys = (
         Key(
             "cost",
-            "cost",
+            COST,
             "what a tuple costs: `2ms`, seconds as a number, `{uniform: [1ms, 3ms]}` or "
             "`{zipf: [exponent, ranks, unit]}` (default 0)",
-            read=parse_cost,
-            write=lambda cost: cost.to_plain(),
         ),
-        Key("selectivity", "selectivity", "tuples out per tuple in, zero or more (default 1)", read=parse_selectivity),
+        Key(
+            "selectivity",
+            KeyKind({"type": "number", "minimum": 0, "maximum": MOST}, parse_selectivity),
+            "tuples out per tuple in, zero or more (default 1)",
+        ),
         Key(
             "mode",
-            "mode",
+            one_of("mode", MODES),
             "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples",
-            read=one_of("mode", MODES),
         ),
-        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)", read=_parse_seed),
+        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)"),
         ORDERED,
     )
     inputs = (1, None)

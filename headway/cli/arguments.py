@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from headway.boxes.durations import Duration
 from headway.connectors import source_suffixes
 from headway.connectors.registry import check_rate
+from headway.durations import Duration
 from headway.engines.opening import table_refs
 from headway.engines.runs import engine_names
 from headway.errors import HeadwayError, NetworkError, choices, unknown

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.checking import CheckedNetwork
 from headway.cli.arguments import rates_of
 from headway.cli.printing import listed, plural, printable, ratio_text, seconds_text, share_text, text_table
+from headway.columns import Floats
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of

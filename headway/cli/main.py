@@ -78,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_streams()
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    path = list(sys.path)  # --functions extends it
     try:
         args = parse(sys.argv[1:] if argv is None else list(argv))
         with printing_checks():
@@ -98,6 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("headway: interrupted")
         return exit_code("SIGINT")
+    finally:
+        sys.path[:] = path
 
 
 def _open_streams() -> None:

@@ -11,11 +11,11 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from headway.boxes.durations import Duration
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.connectors.readers import LONGEST, whole_moments
 from headway.connectors.registry import FASTEST, check_keys, is_whole
+from headway.durations import Duration
 from headway.errors import InputError, NetworkError, choices, unknown
 
 _YEARS = LONGEST // (365 * 86_400 * SECOND)

@@ -38,7 +38,7 @@ class _ConsoleSink(ImmediateSink):
         self._widths = [0] * len(self._names)
 
     def begin(self, unit: str, batch: int) -> None:
-        """Do nothing; the presence of this method tells an engine not to print a micro-batch twice."""
+        """Do nothing: what was printed before a crash stays printed, and is not printed again."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         shown = batch.slice(0, self._rows)

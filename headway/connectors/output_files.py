@@ -27,7 +27,8 @@ from headway.connectors.registry import (
     register_source,
     sink_suffixes,
 )
-from headway.errors import OutputError, choices, unknown
+from headway.errors import OutputError, choices, within
+from headway.plugins import Registry
 from headway.storage.filesystems import is_uri
 from headway.storage.temporary import is_abandoned
 
@@ -322,7 +323,7 @@ class DirectorySink(BatchesSink):
             self._part += 1
         else:
             self._written.append(path)  # recorded first, so that `abort` also finds an incomplete file
-        writer = _formats[self._format](SinkRequest(self._request.name, self._request.schema, path))
+        writer = _formats[self._format].make(SinkRequest(self._request.name, self._request.schema, path))
         try:
             for one in batches:
                 writer.write(one)
@@ -332,7 +333,7 @@ class DirectorySink(BatchesSink):
             raise
 
 
-_formats: dict[str, SinkFactory] = {}
+_formats = Registry[SinkFactory]("format", OutputError)
 
 
 def register_files(kind: str, source: SourceFactory, sink: SinkFactory) -> None:
@@ -344,7 +345,7 @@ def register_files(kind: str, source: SourceFactory, sink: SinkFactory) -> None:
             return DirectorySink(request, path, kind)
         return sink(request)
 
-    _formats[kind] = sink
+    _formats.register(kind, sink)
     register_source(kind, source, (f".{kind}",), permit_path)
     register_sink(kind, open_sink, (f".{kind}",), permit_path)
 
@@ -359,9 +360,9 @@ def _open_directory(request: SinkRequest) -> Writer:
     path, format_ = settings.get("path"), settings.get("format", "parquet")
     if not isinstance(path, str | Path) or not str(path):
         raise OutputError(f"{who}: expected a path, not {path!r}")
-    if format_ not in _formats:
-        raise OutputError(f"{who}: {unknown('format', str(format_), _formats)}")
-    return DirectorySink(request, path, str(format_))
+    with within(who, OutputError):
+        known = _formats[str(format_)].name
+    return DirectorySink(request, path, known)
 
 
 def _permit(request: SinkRequest) -> None:

@@ -95,13 +95,20 @@ class Resumable(Protocol):
         """Note that this many tuples and malformed rows, counted from the very first, are durable. Never blocks."""
 
 
+@runtime_checkable
+class Repeatable(Protocol):
+    """A reader that says itself whether it gives the same tuples from the first one on when it is opened again."""
+
+    anew: bool
+
+
 def begins_anew(reader: Reader) -> bool:
     """Whether a reopened reader yields the same tuples from the start.
 
-    Sources that are not live do. A live source declares it with an attribute `anew`: true for an iterator, which the
-    same program creates again, false for a pipe, which cannot be rewound.
+    Sources that are not live do, and live ones do not, unless they say otherwise (`Repeatable`): an iterator that the
+    same program creates again does, a pipe cannot be rewound.
     """
-    return bool(getattr(reader, "anew", not reader.live))
+    return reader.anew if isinstance(reader, Repeatable) else not reader.live
 
 
 class Identity(NamedTuple):
@@ -117,19 +124,22 @@ class Identity(NamedTuple):
     """Whether it was read to its end; None in states of versions that did not record it."""
 
 
+@runtime_checkable
+class Identified(Protocol):
+    """What reads a file and knows it."""
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file it is, and what is known of it by now; None for what is no regular file."""
+
+
 def identify(reader: object) -> tuple[Path, Identity] | None:
-    """Return the file that a reader reads and its identity so far; None if the reader has no `identity` or no file."""
-    found: tuple[Path, Identity] | None = getattr(reader, "identity", lambda: None)()
-    return found
+    """Return the file that a reader reads and its identity so far; None if it is not `Identified` or reads no file."""
+    return reader.identity() if isinstance(reader, Identified) else None
 
 
 @runtime_checkable
 class Writer(Protocol):
-    """One open output. Used by one thread at a time.
-
-    It may also have a method `prepare`, without arguments, for the slow or fallible part of closing. A run prepares all
-    outputs before it closes any, so that all of them appear or none. `abort` may still follow.
-    """
+    """One open output. Used by one thread at a time. It may also be `Preparable` and a `BatchWriter`."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the next tuples. May block, which stalls the run."""
@@ -141,9 +151,26 @@ class Writer(Protocol):
         """Discard the output, so that partial data is not taken for a result. Does nothing after `close`."""
 
 
+@runtime_checkable
+class Preparable(Protocol):
+    """A writer that has the slow or fallible part of closing in a method of its own."""
+
+    def prepare(self) -> None:
+        """Do all but `close`. A run prepares all outputs before it closes any, so that all of them appear or none."""
+
+
 def prepare(writer: Writer) -> None:
     """Call a writer's `prepare`, if it has one."""
-    getattr(writer, "prepare", lambda: None)()
+    if isinstance(writer, Preparable):
+        writer.prepare()
+
+
+@runtime_checkable
+class BatchWriter(Protocol):
+    """A writer that keeps what it wrote before a crash, and is told which micro-batch it writes."""
+
+    def begin(self, unit: str, batch: int) -> None:
+        """Expect the tuples of this micro-batch; they replace what was written of it before."""
 
 
 class PipeClosedError(OutputError):

@@ -25,6 +25,7 @@ from headway.errors import HeadwayError, InputError, OutputError, choices, finit
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
+from headway.plugins import Registry
 
 SLOWEST, FASTEST = 1e-9, 1e18
 """The bounds of rates and speed-ups: one tuple in 31 years, and more than any clock resolves."""
@@ -37,7 +38,7 @@ class _Kinds(Generic[_Asked, _Opened]):
     """The registered kinds of sources, or of sinks, by name and by file suffix."""
 
     def __init__(self) -> None:
-        self.factories: dict[str, Callable[[_Asked], _Opened]] = {}
+        self.factories: Registry[Callable[[_Asked], _Opened]] = Registry("connector", HeadwayError)
         self._permits: dict[str, Callable[[_Asked], object] | None] = {}
         self._suffixes: dict[str, str] = {}
 
@@ -53,12 +54,13 @@ class _Kinds(Generic[_Asked, _Opened]):
         `permit` opens nothing and raises the request's error for settings that its trust does not allow. Without it, a
         stranger's file may use the kind only if the operator allows it by name.
         """
-        self.factories[kind], self._permits[kind] = factory, permit
+        self.factories.register(kind, factory)
+        self._permits[kind] = permit
         self._suffixes.update(dict.fromkeys(suffixes, kind))
 
     def names(self) -> tuple[str, ...]:
         """Return the kinds that a connector mapping may name."""
-        return tuple(sorted(self.factories))
+        return self.factories.names()
 
     def suffixes(self) -> tuple[str, ...]:
         """Return the known file suffixes."""
@@ -82,15 +84,15 @@ class _Kinds(Generic[_Asked, _Opened]):
     def open(self, request: _Asked) -> _Opened:
         """Open the connector that a mapping or a path names."""
         kind, request = self.permit(request)
-        return self.factories[kind](request)
+        return self.factories[kind].make(request)
 
     def _of_mapping(self, what: Mapping[object, object], request: Request) -> tuple[str, object]:
         for key, settings in what.items():
-            if key not in self.factories:
+            if key not in self._permits:
                 hint = scheme_hint(key, request.part == "sink")
                 if isinstance(settings, list | tuple):
                     hint = "columns can be given as a pyarrow.Table or a DataFrame"
-                message = unknown("connector", str(key), self.factories)
+                message = unknown("connector", str(key), self._permits)
                 raise request.error(f"{request.who}: {message}" + (f"; {hint}" if hint else ""))
         if len(what) != 1:
             kinds = choices(self.names())
@@ -173,7 +175,7 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None,
     if isinstance(what, Mapping | str | Path):
         return _sinks.open(request)
     if what is None or callable(what):
-        return _sinks.factories["discard" if what is None else "callback"](request)
+        return _sinks.factories["discard" if what is None else "callback"].make(request)
     raise OutputError(
         f"{request.who}: cannot write to {type(what).__name__}; give a path, a function of a record batch, "
         f"a connector ({choices(sink_kinds())}) or None"

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headway.catalog import HALF_LIFE, Floats
+from headway.catalog import HALF_LIFE
 from headway.clock import SECOND, Clock
-from headway.columns import Column, Mask, as_floats, exporter
+from headway.columns import Column, Floats, Mask, as_floats, exporter
 from headway.connectors.memory import DiscardSink
 from headway.connectors.protocol import Writer
 from headway.fading import Faded, left_after

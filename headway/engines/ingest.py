@@ -14,15 +14,14 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from headway.catalog import HALF_LIFE, Floats
+from headway.catalog import HALF_LIFE
 from headway.clock import MILLISECOND, Clock
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s
 from headway.connectors.protocol import Chunk, Malformed, Reader, Resumable, begins_anew
 from headway.errors import HeadwayError, InputError, raised
 from headway.fading import Rates
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
-_FAR = int(np.iinfo(np.int64).max)
 _SOON = -1
 """Earlier than any due moment."""
 _PATIENCE = 50 * MILLISECOND
@@ -49,7 +48,7 @@ class Feed:
         """Nanoseconds added to the source's due moments: when it started within the run, if not at the start."""
         self.read = False
         """Whether the reader was asked since malformed rows were last collected."""
-        self.head = _FAR
+        self.head = NEVER
         """The due moment of the next buffered tuple; far away if there is none, or the source is not timed."""
         self.waiting = 0
         """Tuples that were read but have not arrived."""
@@ -142,7 +141,7 @@ class Feed:
 
     def _set_head(self) -> None:
         due = self._buffer[0].due if self._buffer else None
-        self.head = _FAR if due is None else int(due[0])
+        self.head = NEVER if due is None else int(due[0])
 
 
 def blame(source: str, error: BaseException) -> Exception:
@@ -366,7 +365,7 @@ class Ingest:
     def _find_earliest(self) -> None:
         """Update when the next timed tuple is due; a source with an empty buffer may have one that is due at once."""
         heads = [_SOON if feed.waiting == 0 and not feed.ended else feed.head for feed in self._timed]
-        self._earliest = min(heads, default=_FAR)
+        self._earliest = min(heads, default=NEVER)
 
     def _fill(self, feed: Feed) -> None:
         """Buffer tuples, if that does not mean waiting for a live source."""
@@ -413,7 +412,7 @@ class Ingest:
                 return self._clock.now()  # the next pull collects malformed rows, and continues reading
             waiting = [feed.head for feed in self._timed if feed.waiting]
             return min(waiting) + self._start if waiting else None
-        return None if self._earliest == _FAR else self._earliest + self._start
+        return None if self._earliest == NEVER else self._earliest + self._start
 
     @property
     def more_in_turn(self) -> bool:

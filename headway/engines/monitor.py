@@ -10,16 +10,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s
 from headway.engines.reading import Reading
 from headway.engines.traces import ChangeLog
 from headway.fading import Faded, Rates
 from headway.shedding.diagnosis import Diagnosis, Load, Observation, diagnose, good_zones
 from headway.shedding.sites import Entry, Site
 from headway.sieves import DropBox, Sieve
-from headway.storage.queues import FAR
 from headway.totals import Totals
 from headway.trains import Train
 
@@ -141,7 +140,7 @@ class Monitor:
             now=now,
             delivered=tuples,
             latency=latency / some,
-            oldest=np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
+            oldest=np.where(oldest < NEVER, (now - oldest) / SECOND, 0.0),
             source_rates=rates,
             usual=usual,
             utility=np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
@@ -201,7 +200,7 @@ class Reach:
 
     def least(self, readings: Int64s) -> Int64s:
         """Return by output the minimum of its boxes' readings; `FAR` where it has no box."""
-        found: Int64s = np.full(self._count, FAR)
+        found: Int64s = np.full(self._count, NEVER)
         if len(self._filled):
             found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
         return found

@@ -6,28 +6,26 @@ from queues, on Spark from the log.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Statistics, Topology
+from headway.catalog import BoxReadings, Statistics, Topology
 from headway.checking import CheckedNetwork
-from headway.columns import Int64s
+from headway.columns import Floats, Int64s
 from headway.costs import CostModel, UnitCostModel, UnitCosts, default_arcs, shares_of
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.runs import OutputStatus, Status
-from headway.errors import PolicyError
 from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Unit
+from headway.scheduling.snapshot import Layout, Measures, OutputReadings, Unit
 from headway.structure import owner
 from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
-class Reading(ABC):
+class Reading(Measures):
     """Observes a run and changes nothing. Used by the scheduler thread."""
 
     def __init__(
@@ -49,8 +47,6 @@ class Reading(ABC):
         index = {box.name: at for at, box in enumerate(checked.order)}
         self._routes = [(index[owner(arc)], arc) for arc in default_arcs(checked) if checked.consumers[arc]]
         self._shares: dict[str, float] = {}
-        self.looks = 0
-        """Number of looks so far; what a look did not read cannot be read after the next one."""
         self.workers = 1
         """The most steps that may be under way at once."""
         self._unit_model: UnitCostModel | None = None
@@ -87,25 +83,9 @@ class Reading(ABC):
 
     # What policies may ask, as of the latest look
 
-    @abstractmethod
-    def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes, at most 20 ms old."""
-
-    @abstractmethod
-    def queues(self, now: int) -> QueueReadings:
-        """Return what waits at each box."""
-
-    @abstractmethod
-    def latencies(self, now: int) -> Floats:
-        """Return by unit the mean latency of its waiting tuples; 0 where none waits."""
-
-    @abstractmethod
-    def latency(self, now: int, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-
-    @abstractmethod
-    def unit_costs(self, now: int) -> UnitCosts:
-        """Return by unit the cost of a step until its tuples are delivered."""
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+        return self.ingest.rates(now)
 
     def box_costs(self, now: int) -> UnitCosts:
         """Return by box the cost of a step of that box alone until its tuples are delivered."""
@@ -165,35 +145,6 @@ class Reading(ABC):
             boxes=self.statistics.readings(),
             spent=spent,
         )
-
-
-class Moment:
-    """A snapshot's access to a reading as of one look; each part is read once, on first use."""
-
-    def __init__(self, reading: Reading, now: int) -> None:
-        self._reading = reading
-        self._looks = reading.looks
-        self._now = now
-
-    def _live(self) -> Reading:
-        if self._reading.looks != self._looks:
-            raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
-        return self._reading
-
-    # `Snapshot` documents these.
-    rates = cached_property[Floats](lambda self: self._live().ingest.rates(self._now))
-    boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
-    outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
-    queues = cached_property[QueueReadings](lambda self: self._live().queues(self._now))
-    latencies = cached_property[Floats](lambda self: self._live().latencies(self._now))
-    costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
-    box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
-    model = cached_property[CostModel](lambda self: self._live().model)
-    held = cached_property[Floats](lambda self: self._live().held())
-
-    def latency_of(self, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-        return self._live().latency(self._now, unit)
 
 
 def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:

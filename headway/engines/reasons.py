@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.scheduling.policy import Plan, Policy, Term, foremost, terms_of
 from headway.scheduling.snapshot import Snapshot
 
@@ -28,7 +29,6 @@ COMPETITORS = 3
 
 _DIGITS = 6
 """Digits shown of a term; with fewer, units that differ slightly would seem equal."""
-_NOTHING = np.iinfo(np.int64).max
 """The oldest tuple's moment in a snapshot if none waits."""
 
 Values = tuple[float, ...]
@@ -142,7 +142,7 @@ def _value(term: Term, unit: int, now: int) -> float:
     value: float = term.values[unit].item()
     if term.name not in MOMENTS:
         return value
-    return math.inf if value >= _NOTHING else (value - now) / SECOND
+    return math.inf if value >= NEVER else (value - now) / SECOND
 
 
 def _rule(told: Sequence[Term], values: Values, others: Sequence[tuple[int, Values]]) -> str:

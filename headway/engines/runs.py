@@ -16,8 +16,9 @@ from headway.engines import showing
 from headway.engines.control import Control
 from headway.engines.models import Model
 from headway.engines.traces import Trace
-from headway.errors import HeadwayError, unknown
+from headway.errors import HeadwayError
 from headway.options.table import default_of
+from headway.plugins import Registry
 from headway.scheduling.policy import Policy, make_policy
 from headway.scheduling.schedule import Schedule
 from headway.shedding.settings import ShedSettings
@@ -142,21 +143,11 @@ class Engine(Protocol):
         """Run until all inputs have ended and everything is delivered, or raise a HeadwayError."""
 
 
-_engines: dict[str, Callable[[], Engine]] = {}
+_engines = Registry[Callable[[], Engine]]("engine", HeadwayError)
 
-
-def register_engine(name: str, make: Callable[[], Engine]) -> None:
-    """Register an engine under a name."""
-    _engines[name] = make
-
-
-def engine_names() -> tuple[str, ...]:
-    """Return the names of all engines."""
-    return tuple(sorted(_engines))
+register_engine, engine_names = _engines.register, _engines.names
 
 
 def make_engine(name: str) -> Engine:
     """Return an engine by name."""
-    if name not in _engines:
-        raise HeadwayError(unknown("engine", name, _engines))
-    return _engines[name]()
+    return _engines[name].make()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.engines.monitor import Sheddable
 from headway.engines.reading import Reading
 from headway.engines.traces import ChangeLog

@@ -14,8 +14,9 @@ import numpy as np
 
 from headway.adaptive.layer import Adaptive, ShedOutput, Switch
 from headway.adaptive.master import Master
-from headway.catalog import BoxReadings, Floats
+from headway.catalog import BoxReadings
 from headway.clock import MILLISECOND, SECOND
+from headway.columns import NEVER, Floats
 from headway.engines.monitor import Monitor, Reach, Sheddable
 from headway.engines.reading import Reading
 from headway.engines.runs import RunSettings
@@ -25,7 +26,6 @@ from headway.errors import HeadwayError
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
-from headway.storage.queues import FAR
 from headway.totals import SYSTEM, Spent, Totals
 
 _SAMPLES = 16
@@ -261,7 +261,7 @@ class Adapting:
         now_waiting: Floats = np.array((self._reach.sums(counts), self._reach.sums(counts * self._sizes)))
         least = self._reach.least(stamps)
         oldest: Floats = np.zeros(len(least) + 1)
-        np.divide(now - least, SECOND, out=oldest[:-1], where=least < FAR)
+        np.divide(now - least, SECOND, out=oldest[:-1], where=least < NEVER)
         oldest[-1] = oldest.max()
         seconds = (now - self._sampled) / SECOND
         self._waited += (self._last + now_waiting) / 2 * seconds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -102,6 +102,13 @@ class Kernel(ABC):
 
     def weigh_by(self, kept: ShareLookup) -> None:  # noqa: B027 - most kernels ignore it
         """Set the shares that drop boxes keep of the input; ignored unless the box is `approximate`."""
+
+    def without_burning(self) -> Self:
+        """Return a kernel that gives the same results in next to no time: for engines that move their clock themselves.
+
+        Another than itself only where a tuple takes as long as its box says (`Operator.modelled`).
+        """
+        return self
 
     def ranks(self, state: Any, output: Train) -> tuple[Values, Int64s]:
         """Return two numbers for each result, by which results with one arrival number are ordered.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headway.boxes.resample import Resample
-from headway.columns import Column, Int64s, Values, empty
+from headway.columns import NEVER, Column, Int64s, Values, empty
 from headway.expressions import Functions
 from headway.kernels.codec import pack_columns, under, unpack_columns
 from headway.kernels.grid import band, horizon
@@ -27,7 +27,6 @@ from headway.kernels.selects import CompiledSelect, Rows
 from headway.network.schema import Schema
 from headway.trains import Aligned, Train, arrival_places, common_marks
 
-_NEVER = np.iinfo(np.int64).max
 _NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Candidate pairs that are processed together."""
@@ -62,15 +61,15 @@ class NewSamples(Samples):
     places: Int64s
 
     def passed(self, partition: Int64s, ends: Values) -> Int64s:
-        """Return the place of the tuple that moved each partition's frontier beyond an end, _NEVER if none did."""
+        """Return the place of the tuple that moved each partition's frontier beyond an end, NEVER if none did."""
         if len(self) == 0:
-            return np.full(len(ends), _NEVER)
+            return np.full(len(ends), NEVER)
         order = np.lexsort((self.places, self.partition))
         index = KeyIndex.of(self.partition, self.steps)
         numbers, wanted = index.numbers[order], index.above(partition, ends)
         at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
         found = (numbers[at] >= wanted) & (self.partition[order][at] == partition)
-        return np.where(found, self.places[order][at], _NEVER)
+        return np.where(found, self.places[order][at], NEVER)
 
 
 @dataclass(slots=True)
@@ -229,7 +228,7 @@ class ResampleKernel(Kernel):
             beat, partition = np.repeat(some, len(partitions)), np.tile(partitions, len(some))
             passed_before = before[partition] > ends[beat]
             cause = np.where(passed_before, -1, new.passed(partition, ends[beat]))
-            answered = (cause != _NEVER) & ~passed_before if waiting else cause != _NEVER
+            answered = (cause != NEVER) & ~passed_before if waiting else cause != NEVER
             beat, partition, cause = beat[answered], partition[answered], cause[answered]
             found.append((beat, partition, np.maximum(cause, all_beats.places[beat])))
         beat, partition, cause = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate
 from headway.boxes.approximate import HIDDEN, widened
-from headway.columns import Column, Indices, Int64s, Mask, Values, empty
+from headway.columns import NEVER, Column, Indices, Int64s, Mask, Values, empty
 from headway.expressions import Functions
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
@@ -23,8 +23,6 @@ from headway.kernels.selects import empty_array
 from headway.network.schema import Schema
 from headway.sieves import KeptShares, ShareLookup
 from headway.trains import Aligned, Tick, Train, ascends
-
-FAR = np.iinfo(np.int64).max
 
 
 class WindowKernel(Kernel):
@@ -179,8 +177,8 @@ class Store:
 
         self.partition = spread(self.partition, partition[fresh])
         self.pane = spread(self.pane, pane[fresh])
-        self.stamps = spread(self.stamps, FAR)
-        self.opened = spread(self.opened, FAR)
+        self.stamps = spread(self.stamps, NEVER)
+        self.opened = spread(self.opened, NEVER)
         for one, arrays in zip(self.accumulators, self.arrays, strict=True):
             for name, (_, start) in one.fields.items():
                 arrays[name] = spread(arrays[name], start)
@@ -199,7 +197,7 @@ class Store:
         if ascends(stamps):
             oldest = stamps[groups.first]
         else:
-            local = np.full(groups.size, FAR, np.int64)
+            local = np.full(groups.size, NEVER, np.int64)
             np.minimum.at(local, groups.ids, stamps)
             oldest = local[groups.at]
         self.stamps[places] = np.minimum(self.stamps[places], oldest)

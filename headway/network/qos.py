@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headway.columns import Floats
 from headway.errors import NetworkError, finite
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

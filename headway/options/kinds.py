@@ -70,6 +70,11 @@ def _any(value: object) -> bool:
     return True
 
 
+def _object(value: object) -> bool:
+    """Return whether a value is no plain data, but an object; its package checks what it can do."""
+    return not isinstance(value, bool | int | float | str | bytes | list | tuple | set | Mapping | None)
+
+
 _NAME: Mapping[str, Any] = {"type": "string", "minLength": 1}
 _NAMES: Mapping[str, Any] = {"type": "array", "items": _NAME}
 _SETTINGS: Mapping[str, Any] = {"type": "object", "minProperties": 1}
@@ -82,7 +87,7 @@ KINDS: Mapping[str, Kind] = {
     "by name": Kind("a mapping by name", lambda value: isinstance(value, Mapping), {"type": "object"}),
     "names": Kind("a list of names", _any, _NAMES),
     "callable": Kind("a function of a Status", callable, {}),
-    "control": Kind("a headway.Control", lambda value: hasattr(value, "stop"), {}),
+    "control": Kind("a headway.Control", _object, {}),
     "positive": Kind("a whole number above 0", _whole, {"type": "integer", "minimum": 1}),
     "bytes": Kind("a number of bytes above 0", _whole, {"type": "integer", "minimum": 1}),
     "calls": Kind("a number of calls, 1 or more", _from(1), {"type": "number", "minimum": 1}),
@@ -95,7 +100,7 @@ KINDS: Mapping[str, Kind] = {
         lambda value: isinstance(value, float) and 0 < value <= 1,
         {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     ),
-    "policy": Kind("a name", lambda value: _text(value) or hasattr(value, "plan"), _NAME),
+    "policy": Kind("a name", lambda value: _text(value) or _object(value), _NAME),
     "train": Kind(
         "a whole number, one or more, or a rule such as 50%",
         lambda value: _whole(value) or _text(value),
@@ -108,12 +113,12 @@ KINDS: Mapping[str, Kind] = {
     ),
     "shed": Kind(
         "off, on, a strategy or a mapping",
-        lambda value: isinstance(value, str | bool | Mapping) or hasattr(value, "limits") or hasattr(value, "shares"),
+        lambda value: isinstance(value, str | bool | Mapping) or _object(value),
         {"oneOf": [{"type": "boolean"}, _NAME, _SETTINGS]},
     ),
     "adaptive": Kind(
         "a layer or a mapping such as {use: amos}",
-        lambda value: isinstance(value, str | bool | Mapping) or hasattr(value, "look"),
+        lambda value: isinstance(value, str | bool | Mapping) or _object(value),
         {"oneOf": [_NAME, {"type": "object", "required": ["use"]}]},
     ),
     "units": Kind(

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import NEVER, Int64s, frozen
 from headway.errors import PolicyError
 from headway.scheduling.policy import STEPS, Plan, Step, Term, Wrapper, apart, foremost, terms_of
-from headway.scheduling.snapshot import NEVER, Snapshot, Unit
+from headway.scheduling.snapshot import Snapshot, Unit
 
 LOOKS = 16
 """How often per longest wait all units are checked."""
@@ -89,7 +89,7 @@ class Bounded(Wrapper):
         urgent = self._first(snapshot, memory, since)
         plan = self._with(urgent, plan, snapshot)
         since[[step.unit for step in plan.steps]] = NEVER  # safe to change: the array is new
-        due = int(since.min(initial=NEVER)) + self.longest
+        due = int(frozen(since).min(initial=NEVER)) + self.longest
         favoured = tuple([step.unit for step in plan.steps if step.unit in urgent]) if preemptive else ()
         memory = WaitMemory(snapshot.units, since, min(due, snapshot.now + self._pause), inner, favoured=favoured)
         if preemptive:
@@ -170,8 +170,7 @@ class Bounded(Wrapper):
 
 def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
     """Return a memory without any waits; the next plan checks all units."""
-    since: Int64s = np.full(len(units or ()), NEVER, np.int64)
-    return WaitMemory(units, since, -NEVER, inner)
+    return WaitMemory(units, frozen(np.full(len(units or ()), NEVER, np.int64)), -NEVER, inner)
 
 
 def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:

@@ -32,8 +32,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import Floats, ReadOnly, frozen
 from headway.costs import Places
 from headway.errors import PolicyError
 from headway.network.qos import Graph
@@ -119,8 +120,9 @@ class Sweep(NamedTuple):
     def of(cls, snapshot: Snapshot) -> Sweep:
         """Read all ready units at once."""
         units = np.flatnonzero(snapshot.ready)
-        expected = _expected(snapshot, units)
-        return cls(snapshot.now, snapshot.train, units, snapshot.latencies[units] + expected, expected)
+        expected = frozen(_expected(snapshot, units))
+        latency = frozen(snapshot.latencies[units] + expected)
+        return cls(snapshot.now, snapshot.train, frozen(units), latency, expected)
 
     def first(self, snapshot: Snapshot, memory: Buckets, most: int, work: float) -> Chosen:
         """Return the first units in the order, up to a number of units or seconds of work."""
@@ -304,8 +306,8 @@ class Ranges(NamedTuple):
     """By range: the next critical point, infinite if there is none."""
 
 
-@dataclass(frozen=True)
-class BucketGraphs:
+@dataclass(frozen=True, slots=True)
+class BucketGraphs(ReadOnly):
     """The ranges of all units: as lists for `place`, and as padded arrays for `places`.
 
     The latencies at which the gradient bucket or the next critical point changes are computed once per distinct set

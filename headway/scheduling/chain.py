@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
-from headway.columns import Mask
+from headway.catalog import BoxReadings
+from headway.columns import Floats, Mask
 from headway.scheduling.paths import MANY, ByPath, Paths, Stretches
 from headway.scheduling.policy import register_policy
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import NEVER, Int64s
 from headway.scheduling.fifo import last_boxes
 from headway.scheduling.graphs import unit_zones
 from headway.scheduling.policy import Ranked, Term, register_policy
-from headway.scheduling.snapshot import NEVER, Layout, Snapshot
+from headway.scheduling.snapshot import Layout, Snapshot
 
 _LONGEST = 2**62
 """The limit of a good zone in nanoseconds, so that sums do not overflow: 146 years."""

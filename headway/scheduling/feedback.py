@@ -31,15 +31,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.boxes.durations import parse_timeout
-from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
-from headway.columns import Int64s, Mask
+from headway.columns import NEVER, Floats, Int64s, Mask, ReadOnly
 from headway.costs import Places
+from headway.durations import parse_timeout
 from headway.errors import within
 from headway.scheduling.graphs import good_ends
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy
-from headway.scheduling.snapshot import NEVER, Layout, Snapshot
+from headway.scheduling.snapshot import Layout, Snapshot
 
 MOST = 8.0
 """The highest priority; a starving output reaches it after as many updates."""
@@ -51,7 +50,7 @@ INTERVAL = 100 * MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOutputs:
+class UnitOutputs(ReadOnly):
     """The outputs of each unit, one row per pair in the order of the units; and the outputs' best utility and zone."""
 
     units: int
@@ -77,8 +76,8 @@ class UnitOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackMemory:
-    """The policy's memory: priorities, and the deliveries up to the last update. Its arrays are copies."""
+class FeedbackMemory(ReadOnly):
+    """The policy's memory: priorities, and the deliveries up to the last update."""
 
     leads: UnitOutputs
     looked: int
@@ -132,7 +131,7 @@ def moved(priorities: Floats, shortfall: Floats) -> Floats:
 def _begin(snapshot: Snapshot) -> FeedbackMemory:
     leads, outputs = snapshot.layout.once(_unit_outputs), snapshot.outputs
     none, earned = np.zeros(len(leads.best)), outputs.delivered * outputs.utility
-    return FeedbackMemory(leads, snapshot.now, outputs.delivered.copy(), earned, none, np.zeros(leads.units))
+    return FeedbackMemory(leads, snapshot.now, outputs.delivered, earned, none, np.zeros(leads.units))
 
 
 def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
@@ -144,7 +143,7 @@ def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
     found = shortfalls(leads.best, outputs.delivered - watch.delivered, earned - watch.earned, late)
     priorities = moved(watch.priorities, found)
     ranks = np.rint(leads.largest(priorities))
-    return FeedbackMemory(leads, snapshot.now, outputs.delivered.copy(), earned, priorities, ranks)
+    return FeedbackMemory(leads, snapshot.now, outputs.delivered, earned, priorities, ranks)
 
 
 def _unit_outputs(layout: Layout) -> UnitOutputs:

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
-from headway.columns import Int64s, Mask
+from headway.catalog import Topology
+from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
 from headway.costs import Places
 from headway.network.qos import Graph
 from headway.scheduling.snapshot import Layout
@@ -23,8 +23,8 @@ amortises even the fixed cost of steps that take tens of milliseconds to start.
 """
 
 
-@dataclass(frozen=True)
-class UnitGraphs:
+@dataclass(frozen=True, slots=True)
+class UnitGraphs(ReadOnly):
     """One row for each pair of a unit and an output of it that has a latency graph, in the order of the units."""
 
     unit: Places
@@ -119,7 +119,7 @@ def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Zones:
+class Zones(ReadOnly):
     """The good zones of the units' outputs, in seconds."""
 
     ends: Floats
@@ -153,7 +153,7 @@ class Zones:
             shortest = int(np.argmin(good))
             others[:] = good[shortest]
             others[shortest] = np.partition(good, 1)[1]
-        return good, others
+        return frozen(good), frozen(others)
 
 
 def good_ends(topology: Topology) -> list[float]:

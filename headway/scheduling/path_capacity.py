@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.catalog import BoxReadings, Floats
+from headway.catalog import BoxReadings
+from headway.columns import Floats
 from headway.scheduling.paths import ByPath, Paths
 from headway.scheduling.policy import register_policy
 

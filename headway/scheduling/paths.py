@@ -21,9 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
+from headway.catalog import BoxReadings, Topology
 from headway.clock import SECOND
-from headway.columns import Mask
+from headway.columns import Floats, Mask, ReadOnly
 from headway.costs import CostModel, Places
 from headway.scheduling.policy import Ranked, Term
 from headway.scheduling.snapshot import Layout, Snapshot
@@ -162,7 +162,7 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
-class PathPriorities:
+class PathPriorities(ReadOnly):
     """The memory of a policy over paths: the network's paths, and the priorities of its boxes as of one moment."""
 
     paths: Paths

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.costs import Places
-from headway.errors import PolicyError, choices, unknown, within
+from headway.errors import PolicyError, choices, within
+from headway.plugins import Entry, Registry
 from headway.scheduling.snapshot import Snapshot
 
 WORK = 0.002
@@ -278,53 +279,16 @@ def as_policy(given: object) -> Policy:
     return _Adopted(given)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyEntry:
-    """A row of the registry: a policy's name, its factory, and its documentation."""
+PolicyEntry = Entry[Callable[[str | None], Policy | Planner]]
+"""`make` is called with the text after the colon, as in ``random:7``; with None if there is no colon."""
+_policies = Registry[Callable[[str | None], Policy | Planner]]("policy", PolicyError)
 
-    name: str
-    make: Callable[[str | None], Policy | Planner]
-    """Called with the text after the colon, as in ``random:7``; with None if there is no colon."""
-    about: str
-    """The idea, in one line."""
-    formula: str = ""
-    paper: str = ""
-    use: str = ""
-    """When to use it."""
-    takes_argument: bool = True
-    """Whether the name may be followed by a colon and an argument."""
-
-
-_policies: dict[str, PolicyEntry] = {}
-
-
-def register_policy(
-    name: str,
-    make: Callable[[str | None], Policy | Planner],
-    about: str,
-    *,
-    formula: str = "",
-    paper: str = "",
-    use: str = "",
-    takes_argument: bool = True,
-) -> None:
-    """Register a policy under a name; the arguments are those of `PolicyEntry`."""
-    _policies[name] = PolicyEntry(name, make, about, formula, paper, use, takes_argument)
-
-
-def registered_policies() -> tuple[PolicyEntry, ...]:
-    """Return the registered policies, sorted by name."""
-    return tuple(_policies[name] for name in sorted(_policies))
+register_policy, registered_policies = _policies.register, _policies.entries
 
 
 def make_policy(text: str) -> Policy:
     """Make the policy given as ``name`` or ``name:argument``."""
-    name, colon, argument = text.partition(":")
-    if name not in _policies:
-        raise PolicyError(unknown("policy", name, _policies))
-    entry = _policies[name]
-    if colon and not entry.takes_argument:
-        raise PolicyError(f"policy '{name}' takes no argument, not '{argument}'")
-    made = entry.make(argument if colon else None)
-    with within(f"policy '{name}'"):
+    entry, argument = _policies.parse(text)
+    made = entry.make(argument)
+    with within(f"policy '{entry.name}'"):
         return as_policy(made)

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats
-from headway.columns import Int64s
+from headway.columns import Floats, Int64s
 from headway.costs import UnitCosts
 from headway.scheduling.paths import TINY
 from headway.scheduling.policy import Ranked, Term, register_policy

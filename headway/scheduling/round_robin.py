@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.boxes.durations import Duration
+from headway.durations import Duration
 from headway.errors import PolicyError, within
 from headway.scheduling.policy import Plan, Policy, Step, apart, register_policy
 from headway.scheduling.snapshot import Snapshot

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.boxes.durations import Duration
 from headway.catalog import Topology
+from headway.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices, unknown
 from headway.options.table import default_of
 from headway.scheduling.bounded import Bounded

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats
 from headway.clock import SECOND
+from headway.columns import Floats
 from headway.errors import PolicyError
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
-from headway.columns import Int64s, Mask
+from headway.catalog import BoxReadings, Topology
+from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
 from headway.costs import CostModel, Places, UnitCosts
+from headway.errors import PolicyError
 
-NEVER = int(np.iinfo(np.int64).max)
-"""The timestamp where there is no tuple, and a moment that never comes."""
 Made = TypeVar("Made")
 
 
@@ -44,7 +44,8 @@ class Members:
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
         """Return by unit: whether any box is ready, the number of waiting tuples, the oldest timestamp."""
         if self.plain:
-            return ready[: len(self.boxes)], waiting[: len(self.boxes)], oldest[: len(self.boxes)]
+            count = len(self.boxes)
+            return (ready, waiting, oldest) if len(ready) == count else (ready[:count], waiting[:count], oldest[:count])
         return (
             np.logical_or.reduceat(ready[self._flat], self._starts),
             np.add.reduceat(waiting[self._flat], self._starts),
@@ -76,7 +77,7 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputReadings:
+class OutputReadings(ReadOnly):
     """Readings of the outputs, as arrays by output: tuples delivered, their mean latency (seconds) and mean utility."""
 
     delivered: Int64s
@@ -87,7 +88,7 @@ class OutputReadings:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueReadings:
+class QueueReadings(ReadOnly):
     """The queues before the boxes, as arrays by box: tuples, bytes, their mean latency and that of the oldest (s)."""
 
     tuples: Int64s
@@ -122,41 +123,80 @@ class Layout:
         return found
 
 
-class _Measures(Protocol):
-    """Measurements of a running network as of one moment, each read on first access; described at `Snapshot`.
+class Measures(ABC):
+    """Measurements of a running network as of the engine's latest look, which was at `now`."""
 
-    A value that has been read never changes. One that was not read before the engine continued is gone: reading it
-    raises a PolicyError.
+    looks = 0
+    """Number of looks so far; what a look did not read cannot be read after the next one."""
+    model: CostModel
+    """The cost model; it is replaced when it is measured how boxes divide their tuples."""
+
+    @abstractmethod
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+
+    @abstractmethod
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes, a few milliseconds old at most."""
+
+    @abstractmethod
+    def outputs(self) -> OutputReadings:
+        """Return how the outputs do."""
+
+    @abstractmethod
+    def queues(self, now: int) -> QueueReadings:
+        """Return what waits before each box."""
+
+    @abstractmethod
+    def latencies(self, now: int) -> Floats:
+        """Return by unit the mean latency of its waiting tuples, 0 where none waits."""
+
+    @abstractmethod
+    def latency(self, now: int, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+
+    @abstractmethod
+    def unit_costs(self, now: int) -> UnitCosts:
+        """Return by unit what a step costs until its tuples are delivered."""
+
+    @abstractmethod
+    def box_costs(self, now: int) -> UnitCosts:
+        """Return by box what a step of it alone costs until its tuples are delivered."""
+
+    @abstractmethod
+    def held(self) -> Floats:
+        """Return by output how long results are held; nothing where trains do not wait."""
+
+
+class Moment:
+    """What is measured as of one look: each part is read once, when first asked for, and does not change any more.
+
+    What has not been read by the time that the engine looks again is gone: asking for it raises a PolicyError.
     """
 
-    @property
-    def rates(self) -> Floats: ...
+    def __init__(self, measures: Measures, now: int) -> None:
+        self._measures = measures
+        self._looks = measures.looks
+        self._now = now
 
-    @property
-    def boxes(self) -> BoxReadings: ...
+    def _live(self) -> Measures:
+        if self._measures.looks != self._looks:
+            raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
+        return self._measures
 
-    @property
-    def outputs(self) -> OutputReadings: ...
+    rates = cached_property[Floats](lambda self: self._live().rates(self._now))
+    boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
+    outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
+    queues = cached_property[QueueReadings](lambda self: self._live().queues(self._now))
+    latencies = cached_property[Floats](lambda self: frozen(self._live().latencies(self._now)))
+    costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
+    box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
+    model = cached_property[CostModel](lambda self: self._live().model)
+    held = cached_property[Floats](lambda self: frozen(self._live().held()))
 
-    @property
-    def queues(self) -> QueueReadings: ...
-
-    @property
-    def latencies(self) -> Floats: ...
-
-    @property
-    def costs(self) -> UnitCosts: ...
-
-    @property
-    def box_costs(self) -> UnitCosts: ...
-
-    @property
-    def model(self) -> CostModel: ...
-
-    @property
-    def held(self) -> Floats: ...
-
-    def latency_of(self, unit: int) -> float: ...
+    def latency_of(self, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+        return self._live().latency(self._now, unit)
 
 
 class Snapshot(NamedTuple):
@@ -192,7 +232,7 @@ class Snapshot(NamedTuple):
     """The most tuples that a step should take from a queue, unless the policy sets its own limit."""
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
-    measures: _Measures
+    measures: Moment
     """Source of the properties below; `box_costs` is like `costs`, with each box as a unit of its own, and `model` is
     the cost model."""
     changed: Sequence[int] | None = None
@@ -266,4 +306,4 @@ class Snapshot(NamedTuple):
 
     def narrowed(self, ready: Mask, **others: Any) -> Snapshot:
         """Return the snapshot for an inner policy: the same readings, with other ready units, train, workers, ..."""
-        return self._replace(ready=ready, changed=None, **others)
+        return self._replace(ready=frozen(ready), changed=None, **others)

@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Floats, Topology, members
-from headway.columns import Int64s, Mask
+from headway.catalog import Topology, members
+from headway.columns import Floats, Int64s, Mask
 from headway.costs import CostModel
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Layout, Snapshot, Unit

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.boxes.durations import Duration
-from headway.catalog import Floats
 from headway.clock import SECOND
-from headway.columns import Mask
+from headway.columns import Floats, Mask, frozen
+from headway.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices
 from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of
@@ -230,14 +229,17 @@ class Overhead(TrainRule):
         return f"overhead:{_plain(self.percent)}%"
 
 
+_NOTHING: Floats = frozen(np.zeros(0))
+
+
 class Patience(NamedTuple):
     """The memory of `Patient`: the inner policy's, and how long tuples may wait (see `Zones.patience`)."""
 
     inner: Any
     zones: Zones | None = None
-    inside: Floats = np.zeros(0)
-    good: Floats = np.zeros(0)
-    others: Floats = np.zeros(0)
+    inside: Floats = _NOTHING
+    good: Floats = _NOTHING
+    others: Floats = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
+from headway.columns import Floats
 from headway.errors import PolicyError, unknown
 from headway.scheduling.policy import Plan, Policy, Step, register_policy
 from headway.scheduling.round_robin import IN_TURN, Turn, next_in_turn

@@ -25,14 +25,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import Floats
 from headway.fading import left_after, mixed
 from headway.shedding.decisions import UNSHOWN, ControllerMemory, Decision, does_not_pay, nothing_allowed
 from headway.shedding.diagnosis import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.forecasts import PAST, Outlook, kept_of
 from headway.shedding.settings import ShedSettings
-from headway.shedding.strategies import Demand, Strategy, work_saved
+from headway.shedding.strategies import Demand, Graded, Strategy, work_saved
 
 HALF_LIFE = 1.0
 """The default half-life, in seconds, of the rates and loads in observations."""
@@ -113,7 +114,7 @@ class Controller:
         self.limits = settings.limits(topology.outputs, topology.qos)
         self._topology = topology
         self._strategy = settings.make_strategy() if strategy is None else strategy
-        self.by_value = settings.by_value and getattr(self._strategy, "by_value", True)
+        self.by_value = settings.by_value and (not isinstance(self._strategy, Graded) or self._strategy.by_value)
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.shedding.forecasts import MARGIN
 
 UNSHOWN = "queues did not show it: results are in time, or what waits does not grow as costs say"

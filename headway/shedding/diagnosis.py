@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
+from headway.columns import Floats
 from headway.costs import HEADROOM
 from headway.network.qos import QoS
 from headway.shedding.strategies import Demand

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.network.qos import Graph
 from headway.shedding.diagnosis import Observation
 from headway.shedding.losses import loss_graph

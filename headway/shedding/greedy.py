@@ -40,8 +40,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headway.catalog import Floats
-from headway.columns import Int64s
+from headway.columns import Floats, Int64s
 from headway.network.qos import Graph, QoS
 from headway.shedding.losses import Walk, loss_graph, rising, together, walk
 from headway.shedding.sites import Site

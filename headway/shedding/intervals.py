@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headway.catalog import Floats
-from headway.columns import Indices, Mask
+from headway.columns import Floats, Indices, Mask
 from headway.network.qos import Graph
 
 _DIGITS = 9

@@ -16,8 +16,8 @@ import numpy as np
 from sqlglot import exp
 
 from headway.boxes.operator import Origin
-from headway.catalog import Floats
 from headway.checking import CheckedNetwork
+from headway.columns import Floats
 from headway.errors import ExpressionError, NetworkError, unknown
 from headway.expressions import Scope
 from headway.expressions.compiler import compile_tree

@@ -19,12 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headway.catalog import Floats
 from headway.checking import CheckedNetwork
-from headway.columns import Unread, as_floats
+from headway.columns import Floats, Unread, as_floats
 from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
-from headway.kernels.chain import UnionKernel
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
@@ -37,7 +35,7 @@ from headway.shedding.sites import Entry
 from headway.sieves import Sieve
 from headway.structure import owner
 from headway.tables import load_table
-from headway.trains import Train
+from headway.trains import Train, merge
 
 _MENTIONED = 4
 """The most names listed in texts for people."""
@@ -79,29 +77,24 @@ class Trial:
         self.impossible = ""
         """Why a trial is impossible; empty if it is possible."""
         for box in self.boxes:
-            try:
-                kernel = self._compile(box, tables)
-            except HeadwayError as error:
-                self.impossible = f"'{box.name}' cannot be tried: {error}"
-                return
-            if kernel is None:
+            if box.spec.tuplewise:
+                try:
+                    self._kernels[box.name] = self._compile(box, tables)
+                except HeadwayError as error:
+                    self.impossible = f"'{box.name}' cannot be tried: {error}"
+                    return
+            elif not box.spec.passes:
                 self.impossible = f"'{box.name}' mixes tuples"
                 return
-            self._kernels[box.name] = kernel
 
-    def _compile(self, box: Box, tables: Mapping[str, Any] | None) -> Kernel | None:
-        spec, checked = box.spec, self._route.checked
-        if spec.passes and not spec.tuplewise:
-            # A universal box drops regardless of values, and a sort only reorders: passing all tuples gives less noise.
-            return UnionKernel(spec, box.name, checked.input_schemas(box.name), (), None)
-        if not spec.tuplewise:
-            return None
+    def _compile(self, box: Box, tables: Mapping[str, Any] | None) -> Kernel:
+        checked = self._route.checked
         network = checked.network
         statics = [
             load_table(item.ref, tables, network.folder, network.trust) if isinstance(item, Table) else None
             for item in checked.inputs[box.name]
         ]
-        return compile_kernel(spec, box.name, checked.input_schemas(box.name), statics, checked.functions)
+        return compile_kernel(box.spec, box.name, checked.input_schemas(box.name), statics, checked.functions)
 
     def worth(self, sample: Train, graph: Graph) -> tuple[Floats, int]:
         """Return the sum of the utilities of each tuple's results, and the number of results.
@@ -118,10 +111,10 @@ class Trial:
                 for at, item in enumerate(checked.inputs[box.name])
                 if isinstance(item, str)
             ]
-            kernel = self._kernels[box.name]
-            _, result = kernel.run(kernel.initial(), given, 0)
-            result = whole(result)
-            trains.update(zip([arc_name(box.name, port) for port in box.spec.ports], result.outputs, strict=True))
+            kernel = self._kernels.get(box.name)
+            # A universal box drops regardless of values, and a sort only reorders: passing all tuples gives less noise.
+            outputs = (merge(given),) if kernel is None else whole(kernel.run(kernel.initial(), given, 0)[1]).outputs
+            trains.update(zip([arc_name(box.name, port) for port in box.spec.ports], outputs, strict=True))
         total, results = np.zeros(count), 0
         ends = [(trains[arc], one) for arc, inverses in self._ends.items() for one in inverses]
         for train, inverse in [*ends, *((first, one) for one in self._entry)]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.boxes.durations import Duration
+from headway.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices, did_you_mean, finite, unknown
 from headway.network.qos import QoS
 from headway.shedding.strategies import Strategy, make_strategy, registered_strategies

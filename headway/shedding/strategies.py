@@ -13,9 +13,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from headway.catalog import Floats
-from headway.errors import PolicyError, unknown
+from headway.columns import Floats
+from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
+from headway.plugins import Registry
 from headway.shedding.sites import Site
 
 
@@ -72,7 +73,7 @@ def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what to drop. Pure. With ``by_value = False`` tuples are dropped at random despite value graphs."""
+    """Decides what to drop. Pure. It may also be `Graded`."""
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
         """Return by site the share to keep, so that `excess` seconds of work per second are saved, or the most allowed.
@@ -82,30 +83,19 @@ class Strategy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyEntry:
-    """A registered strategy."""
+@runtime_checkable
+class Graded(Strategy, Protocol):
+    """A strategy that says whether it takes value graphs into account; others do."""
 
-    name: str
-    make: Callable[[], Strategy]
-    about: str
-
-
-_strategies: dict[str, StrategyEntry] = {}
+    by_value: bool
+    """If false, tuples are dropped at random also where value graphs are."""
 
 
-def register_strategy(name: str, make: Callable[[], Strategy], about: str) -> None:
-    """Register a strategy under a name."""
-    _strategies[name] = StrategyEntry(name, make, about)
+_strategies = Registry[Callable[[], Strategy]]("shedding strategy", PolicyError)
 
-
-def registered_strategies() -> tuple[StrategyEntry, ...]:
-    """Return the registered strategies, sorted by name."""
-    return tuple(_strategies[name] for name in sorted(_strategies))
+register_strategy, registered_strategies = _strategies.register, _strategies.entries
 
 
 def make_strategy(name: str) -> Strategy:
     """Make the strategy with this name. Raises a PolicyError if there is none."""
-    if name not in _strategies:
-        raise PolicyError(unknown("shedding strategy", name, _strategies))
     return _strategies[name].make()

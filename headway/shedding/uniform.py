@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.shedding.strategies import Demand, register_strategy
 
 

@@ -23,10 +23,10 @@ from headway.storage.segments import (
     MEND,
     LogSegment,
     LogSlice,
+    OpenSegments,
     SourceIndex,
     check_schema,
     encode,
-    open_segment,
     quote_name,
     read_slice,
 )
@@ -58,7 +58,8 @@ class Log:
         self._lock = threading.RLock()
         self._writing = threading.Lock()
         self._files = CommitFiles(self._place, sync)
-        self._indexes = {source: SourceIndex(source, self._place) for source in schemas}
+        self._opened = OpenSegments()
+        self._indexes = {source: SourceIndex(source, self._place, self._opened) for source in schemas}
         self._directories = {source: f"segments/{quote_name(source)}" for source in schemas}
         self._commits: list[Commit] = []
         self._issued: list[int] = []
@@ -97,7 +98,7 @@ class Log:
                     "run the network that wrote it, or start over with another --state"
                 )
             # Checking the newest is enough: all segments of a source were written under a schema checked like this.
-            check_schema(open_segment(name, source, segment.crc), name, source, self._schemas[source])
+            check_schema(self._opened.open(name, source, segment.crc), name, source, self._schemas[source])
 
     def _add(self, commit: Commit, trains: Mapping[str, Train]) -> None:
         self._commits.append(commit)
@@ -322,9 +323,10 @@ def verify_log(path: str) -> tuple[Commit | None, int]:
     commits, forgotten = CommitFiles(place, False).recover()
     _check_sizes(place, commits, place.files("segments"))
     if place.local:
+        opened = OpenSegments()
         for commit in commits:
             for source, segment in commit.segments.items():
-                open_segment(place.name(segment.file), source, segment.crc)
+                opened.open(place.name(segment.file), source, segment.crc)
     return (commits[-1] if commits else None), forgotten
 
 

@@ -16,12 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.clock import SECOND
-from headway.columns import Int64s, numpy_type
+from headway.columns import NEVER, Int64s, numpy_type
 from headway.network.schema import Schema
 from headway.sieves import DropBox
 from headway.trains import NOTHING, Train, join_trains
-
-FAR = int(np.iinfo(np.int64).max)
 
 
 class Board:
@@ -32,7 +30,7 @@ class Board:
 
     def __init__(self, cursors: int) -> None:
         self.arrived, self.taken, self.marks = (np.zeros(cursors, np.int64) for _ in range(3))
-        self.oldest: Int64s = np.full(cursors, FAR, np.int64)
+        self.oldest: Int64s = np.full(cursors, NEVER, np.int64)
         self.moved: npt.NDArray[np.uint8] = np.zeros(cursors, np.uint8)
         """Which cursors' readings have changed since they were last read; set after that, cleared before reading."""
         self._queues: Int64s = np.zeros(0, np.int64)
@@ -80,11 +78,11 @@ class Cursor:
         return self._segment >= self._queue._end
 
     def next_number(self) -> int:
-        """Return the arrival number of the next tuple or mark, or FAR."""
+        """Return the arrival number of the next tuple or mark, or NEVER."""
         queue = self._queue
         with queue._lock:
             if self.idle:
-                return FAR
+                return NEVER
             segment = queue._segments[self._segment - queue._first]
             return _number_at(segment, self._within)
 
@@ -198,12 +196,12 @@ class Cursor:
             board.taken[self.number] += taken
             rest = None if self.idle else segments[self._segment - first]
             if rest is None:
-                board.oldest[self.number] = FAR
+                board.oldest[self.number] = NEVER
             elif len(rest.numbers):
                 board.oldest[self.number] = rest.stamps[self._within]
             else:  # a mark: the next tuple comes after it
                 behind = itertools.islice(segments, self._segment - first, None)
-                board.oldest[self.number] = next((one.stamps[0] for one in behind if len(one.numbers)), FAR)
+                board.oldest[self.number] = next((one.stamps[0] for one in behind if len(one.numbers)), NEVER)
             if progress is None:
                 progress = queue.progress if rest is None else _number_at(rest, self._within) - 1
             board.moved[self.number] = 1
@@ -247,7 +245,7 @@ class Cursor:
             self._segment += 1
             board.taken[number] += size
             if following is None:
-                board.oldest[number], progress = FAR, queue.progress
+                board.oldest[number], progress = NEVER, queue.progress
             else:
                 board.oldest[number], progress = following.stamps[0], int(following.numbers[0]) - 1
             board.moved[number] = 1

@@ -173,15 +173,26 @@ class Opened:
         return number, stamp
 
 
-class _Cache:
-    """The segments opened last. A file that was replaced under the same name is opened again."""
+class OpenSegments:
+    """Opens segments, and keeps those opened last. A file that was replaced under the same name is opened again."""
 
     def __init__(self) -> None:
         self._opened: OrderedDict[str, Opened] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def open(self, name: str, crc: int) -> Opened:
+    def open(self, name: str, source: str, crc: int) -> Opened:
+        """Return a segment; a RunError names a file that is missing or damaged."""
+        try:
+            return self._open(name, crc)
+        except FileNotFoundError as error:
+            raise RunError(f"source '{source}': the log's segment '{name}' is missing; {MEND}") from error
+        except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
+            raise RunError(
+                f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {MEND}"
+            ) from error
+
+    def _open(self, name: str, crc: int) -> Opened:
         found = stat(name)
         with self._lock:
             opened = self._opened.get(name)
@@ -198,19 +209,8 @@ class _Cache:
         return opened
 
 
-_cache = _Cache()
-
-
-def open_segment(name: str, source: str, crc: int) -> Opened:
-    """Open a segment, or return it from the cache; a RunError names a file that is missing or damaged."""
-    try:
-        return _cache.open(name, crc)
-    except FileNotFoundError as error:
-        raise RunError(f"source '{source}': the log's segment '{name}' is missing; {MEND}") from error
-    except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
-        raise RunError(
-            f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {MEND}"
-        ) from error
+_read = OpenSegments()
+"""The segments whose slices this process has read: on Spark's workers, which do not see a run end."""
 
 
 def check_schema(opened: Opened, name: str, source: str, schema: Schema) -> None:
@@ -229,7 +229,7 @@ def read_slice(slice: LogSlice, schema: Schema) -> Train:
 
     The train's progress is its last number. Raises a RunError for a file that is missing, damaged or of another source.
     """
-    opened = open_segment(slice.path, slice.source, slice.crc)
+    opened = _read.open(slice.path, slice.source, slice.crc)
     check_schema(opened, slice.path, slice.source, schema)
     if not 0 <= slice.start <= slice.stop <= opened.rows:
         raise RunError(
@@ -243,9 +243,10 @@ def read_slice(slice: LogSlice, schema: Schema) -> Train:
 class SourceIndex:
     """The segments of one source in order. Counts are cumulative, so that ranges are differences."""
 
-    def __init__(self, source: str, place: Place) -> None:
+    def __init__(self, source: str, place: Place, opened: OpenSegments) -> None:
         self.source = source
         self._place = place
+        self._opened = opened
         self._segments: list[LogSegment] = []
         self._firsts: list[int] = []
         self._rows = [0]
@@ -341,6 +342,6 @@ class SourceIndex:
         """Return the numbers and the stamps of a segment."""
         held = self._recent.get(segment.file)
         if held is None:
-            opened = open_segment(self._place.name(segment.file), self.source, segment.crc)
+            opened = self._opened.open(self._place.name(segment.file), self.source, segment.crc)
             held = opened.hidden(0, segment.rows)
         return held

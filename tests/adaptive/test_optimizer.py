@@ -17,9 +17,9 @@ from headway.adaptive.layer import Action, ShedOutput, Switch, make_adaptive
 from headway.adaptive.optimizer import Optimizer, OptimizerMemory
 from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
-from headway.scheduling.snapshot import NEVER
 from headway.totals import Totals
 from tests.scheduling.snapshots import topology
 from tests.searching import examples

@@ -20,8 +20,8 @@ from headway.boxes.costs import (
     places_of,
     tuple_keys,
 )
-from headway.boxes.durations import Duration
 from headway.columns import splitmix64
+from headway.durations import Duration
 from headway.errors import NetworkError
 from tests.reference import universal as reference
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.boxes.durations import Duration, native_size, pair_size, parse_size, parse_timeout
+from headway.boxes.sizes import native_size, pair_size, parse_size
+from headway.durations import Duration, parse_timeout
 from headway.errors import NetworkError
 from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ
 

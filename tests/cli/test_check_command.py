@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,9 @@ def test_functions_of_a_module(folder: Path, capsys: pytest.CaptureFixture[str])
     (folder / "cli_mine.py").write_text(FUNCTIONS)
     (folder / "f.yaml").write_text(BORDER.replace('"pos >= 30"', '"cli_half(pos) >= 15"'))
     assert_one_error(call(capsys, "check", "f.yaml"), "box 'across'", "cli_half")
+    path = list(sys.path)
     assert call(capsys, "check", "f.yaml", "--functions", "cli_mine").code == 0
+    assert sys.path == path
 
 
 def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

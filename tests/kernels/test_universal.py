@@ -19,7 +19,7 @@ from headway.columns import Column
 from headway.errors import RunError
 from headway.kernels import universal
 from headway.kernels.compile import compile_kernel
-from headway.kernels.universal import UniversalKernel, UniversalState, without_burning
+from headway.kernels.universal import UniversalKernel, UniversalState
 from headway.network.schema import Schema
 from headway.trains import Tick, Train, merge
 from tests.kernels.helpers import few
@@ -218,9 +218,9 @@ class TestBurning:
         loud = compile_kernel(spec, "box", [SCHEMA], [None], None)
         assert isinstance(loud, UniversalKernel)
         assert loud.burns
-        quiet = without_burning(loud)
+        quiet = loud.without_burning()
         state, result = quiet.run(quiet.initial(), [train(4)], 0)  # the test would last four hours
         assert who(result.outputs[0]) == [1, 3]
         assert state.seen == 4
         other = compile_kernel(Union(), "box", [SCHEMA] * 2, (), None)
-        assert without_burning(other) is other
+        assert other.without_burning() is other

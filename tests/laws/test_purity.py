@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.adaptive.master import Master
 from headway.clock import SECOND
-from headway.scheduling import Policy, Schedule, Snapshot
-from headway.scheduling.policy import make_policy, terms_of
+from headway.scheduling import Plan, Policy, Schedule, Snapshot
+from headway.scheduling.policy import Wrapper, make_policy, terms_of
 from headway.scheduling.snapshot import OutputReadings
+from tests.engines.local.networks import POSITIVE, network, rows
 from tests.scheduling.snapshots import Points, graphs, measured, replace
 
 NAMES = [name for name in hw.policies() if name != "threads"]
@@ -54,14 +55,16 @@ def frozen(value: Any, seen: set[int] | None = None) -> Any:
     return value if isinstance(value, (int, float, str, bytes, type(None))) else repr(value)
 
 
-def fixed(seen: Snapshot) -> Snapshot:
-    """Return the snapshot with arrays that nobody can write to."""
-    readings = (seen.costs, seen.outputs, seen.queues, seen.boxes)
-    parts = [getattr(reading, one.name) for reading in readings for one in fields(reading)]
-    for value in (*seen, *parts, seen.latencies, seen.rates, seen.held_inside):
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return seen
+def writable(value: Any, where: str = "") -> list[str]:
+    """Return where arrays can be written to in what a policy is given, or remembers."""
+    if isinstance(value, np.ndarray):
+        return [where] if value.flags.writeable else []
+    if isinstance(value, (list, tuple)):
+        names = getattr(value, "_fields", range(len(value)))
+        return [found for name, one in zip(names, value, strict=True) for found in writable(one, f"{where}.{name}")]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [found for one in fields(value) for found in writable(getattr(value, one.name), f"{where}.{one.name}")]
+    return []
 
 
 @st.composite
@@ -115,7 +118,6 @@ def test_planning_twice_changes_nothing(name: str, policy: Policy, data: st.Data
         memory = policy.assign(memory, [at % 2 for at in range(len(first.units))])
     seen = first
     for _ in range(4):
-        fixed(seen)
         before = frozen(memory)
         plan, after = policy.plan(seen, memory)
         assert frozen(memory) == before, f"{name} changed its memory"
@@ -126,4 +128,46 @@ def test_planning_twice_changes_nothing(name: str, policy: Policy, data: st.Data
         again, same = policy.plan(copy.copy(seen), memory)
         assert again == plan, f"{name} planned something else"
         assert frozen(same) == frozen(after)
+        assert not writable(after), f"others could change what {name} remembers"
         memory, seen = after, later(data, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Looking(Wrapper):
+    """Notes what could be written to in the snapshots that it is given."""
+
+    found: list[str]
+
+    def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
+        read = ("rates", "boxes", "outputs", "queues", "latencies", "costs", "held_inside")
+        self.found.extend(writable(snapshot))
+        self.found.extend(found for name in read for found in writable(getattr(snapshot, name), name))
+        self.found.extend(writable(snapshot.measures.box_costs, "box_costs"))
+        return self.policy.plan(snapshot, memory)
+
+
+WAYS: list[tuple[str, str, dict[str, Any], int]] = [
+    ("fifo", "superbox", {"engine": "local"}, 2),
+    ("qos", "box", {"engine": "local", "workers": 2}, 3),
+    ("bucketed", "box", {"engine": "local"}, 600),  # large enough to be read bit by bit
+    ("fifo", "superbox", {"engine": "sim", "model": {"default": "1ms"}}, 2),
+    ("preemptive-rate-based", "box", {"engine": "sim", "model": {"default": "1ms"}, "workers": 2}, 3),
+]
+
+
+def check_snapshots(policy: str, unit: str, how: Mapping[str, Any], branches: int) -> None:
+    boxes = {f"a{at}": POSITIVE for at in range(branches)}
+    boxes |= {f"b{at}": POSITIVE | {"in": f"a{at}"} for at in range(branches)}
+    net = network(boxes, {f"o{at}": f"b{at}" for at in range(branches)})
+    found: list[str] = []
+    hw.run(net, {"s": rows(12)}, policy={"policy": Looking(make_policy(policy), found), "unit": unit}, **how)
+    assert not found
+
+
+@pytest.mark.parametrize(("policy", "unit", "how", "branches"), WAYS)
+def test_nobody_can_write_to_a_snapshot(policy: str, unit: str, how: Mapping[str, Any], branches: int) -> None:
+    check_snapshots(policy, unit, how, branches)
+
+
+def test_nobody_can_write_to_a_snapshot_of_spark(spark: Any) -> None:
+    check_snapshots("fifo", "superbox", {"engine": "spark"}, 2)

@@ -21,10 +21,12 @@ import pytest
 
 import headway as hw
 from headway.boxes.operator import load_entry
+from headway.engines.spark.driver.cut import cut
 from headway.errors import NetworkError
 from headway.files import load
 from headway.jsonschema import schema, text
 from headway.network.yamls import read_text
+from headway.program import compile_program
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.cli.helpers import call
 
@@ -173,7 +175,7 @@ def test_check_infers_its_schema_and_says_where_spark_would_run_it(capsys: pytes
     assert "largest" in out
     assert "partitions told apart by desk" in out
     for key, value, error in (
-        ("k", 0, "box 'best': k: must be a whole number, one or more, not 0"),
+        ("k", 0, "box 'best': k: must be a whole number from 1 to 1000000, not 0"),
         ("of", "w", "box 'best': of: unknown field 'w'"),
         ("kk", 1, "box 'best': unknown key 'kk'; did you mean 'k'?"),
         ("op", "larges", "box 'best': unknown op 'larges'; did you mean 'largest'?"),
@@ -195,12 +197,29 @@ def test_the_builder_takes_it_by_name() -> None:
 
 
 @pytest.mark.usefixtures("package")
+def test_the_builder_says_what_is_wrong_with_its_keys() -> None:
+    s = hw.Network("own").source("s", "t int, p int, v double")
+    with pytest.raises(NetworkError, match="box 'largest_1': k: must be a whole number from 1 to 1000000, not 0"):
+        s.box("largest", of="v", k=0, order={"on": "t"}, size=10)
+    with pytest.raises(NetworkError, match="box 'largest_1': order: is missing"):
+        s.box("largest", of="v", k=1, size=10)
+
+
+@pytest.mark.usefixtures("package")
+def test_it_is_spread_or_the_error_says_why_not() -> None:
+    parted, whole = (compile_program(hw.check(load(network(by=by)))) for by in (True, False))
+    assert cut(parted, 2, spread=["best"]).units[0].placements["best"].spread
+    with pytest.raises(NetworkError, match="box 'best' cannot be spread: this largest has no independent partitions"):
+        cut(whole, 2, spread=["best"])
+
+
+@pytest.mark.usefixtures("package")
 def test_the_json_schema_knows_it() -> None:
     validator = jsonschema.Draft202012Validator(schema())
     good = read_text((FOLDER / "busiest.yaml").read_text())
     validator.validate(good)
     validator.validate(load(good).to_mapping())
-    for key, value in (("k", 0), ("biggest", 1)):
+    for key, value in (("k", 0), ("k", 1_000_001), ("biggest", 1)):
         bad = copy.deepcopy(good)
         bad["boxes"]["longest"][key] = value
         assert not validator.is_valid(bad)

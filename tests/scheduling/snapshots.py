@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
 from headway.costs import CostModel, UnitCosts
 from headway.network.qos import Graph, QoS
-from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Measures, Moment, OutputReadings, QueueReadings, Snapshot, Unit
 
 
 def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:
@@ -29,53 +28,40 @@ def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> 
     )
 
 
-class Given:
-    """Measures whose parts are made by functions, each when first asked for."""
+class Given(Measures):
+    """Measures whose parts are made by functions."""
 
     def __init__(self, **made: Callable[..., Any]) -> None:
         self.made = made
+        if "model" in made:
+            self.model = made["model"]()
 
-    @cached_property
-    def rates(self) -> Any:
-        return self._make("rates")
+    def rates(self, now: int) -> Any:
+        return self.made["rates"]()
 
-    @cached_property
-    def boxes(self) -> Any:
-        return self._make("boxes")
+    def boxes(self, now: int) -> Any:
+        return self.made["boxes"]()
 
-    @cached_property
     def outputs(self) -> Any:
-        return self._make("outputs")
+        return self.made["outputs"]()
 
-    @cached_property
-    def queues(self) -> Any:
-        return self._make("queues")
+    def queues(self, now: int) -> Any:
+        return self.made["queues"]()
 
-    @cached_property
-    def latencies(self) -> Any:
-        return self._make("latencies")
+    def latencies(self, now: int) -> Any:
+        return self.made["latencies"]()
 
-    @cached_property
-    def costs(self) -> Any:
-        return self._make("costs")
-
-    @cached_property
-    def box_costs(self) -> Any:
-        return self._make("box_costs")
-
-    @cached_property
-    def model(self) -> Any:
-        return self._make("model")
-
-    @cached_property
-    def held(self) -> Any:
-        return self._make("held")
-
-    def latency_of(self, unit: int) -> float:
+    def latency(self, now: int, unit: int) -> float:
         return float(self.made["latency"](unit))
 
-    def _make(self, name: str) -> Any:
-        return self.made[name]()
+    def unit_costs(self, now: int) -> Any:
+        return self.made["costs"]()
+
+    def box_costs(self, now: int) -> Any:
+        return self.made["box_costs"]()
+
+    def held(self) -> Any:
+        return self.made["held"]()
 
 
 Made = TypeVar("Made", bound=Any)
@@ -91,8 +77,9 @@ def replace(made: Made, **changes: Any) -> Made:
     if laid_out:
         layout = flat["layout"] = dataclasses.replace(made.layout, **laid_out)
         reads.setdefault("model", lambda: CostModel(layout.topology))
-    if isinstance(made.measures, Given):
-        flat["measures"] = Given(**made.measures.made | reads)
+    measures = made.measures._measures
+    if isinstance(measures, Given):
+        flat["measures"] = Moment(Given(**measures.made | reads), made.now)
     return made._replace(**flat)
 
 
@@ -120,15 +107,18 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
         memory=0,
         train=train,
         room=256,
-        measures=Given(
-            rates=lambda: np.zeros(1),
-            boxes=Statistics(count).readings,
-            outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none, none),
-            queues=lambda: QueueReadings(waiting, 8 * waiting, np.zeros(count), np.zeros(count)),
-            latencies=lambda: np.zeros(count),
-            costs=lambda: UnitCosts(np.zeros(count), np.zeros(count), np.ones(count)),
-            held=lambda: none,
-            latency=lambda unit: 0.0,
+        measures=Moment(
+            Given(
+                rates=lambda: np.zeros(1),
+                boxes=Statistics(count).readings,
+                outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none, none),
+                queues=lambda: QueueReadings(waiting, 8 * waiting, np.zeros(count), np.zeros(count)),
+                latencies=lambda: np.zeros(count),
+                costs=lambda: UnitCosts(np.zeros(count), np.zeros(count), np.ones(count)),
+                held=lambda: none,
+                latency=lambda unit: 0.0,
+            ),
+            0,
         ),
     )
 

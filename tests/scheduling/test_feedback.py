@@ -117,13 +117,11 @@ def test_outputs_are_read_at_looks_only() -> None:
     assert policy.plan(replace(begin, now=INTERVAL - 1, read_outputs=refuse), memory)[1] is memory
 
 
-def test_what_is_remembered_is_a_copy() -> None:
-    begin = seen([TIGHT], [5], [1], now=0)
-    memory = looks(begin)
-    begin.outputs.delivered[0] = 99
-    begin.outputs.utility[0] = 0
-    assert memory.delivered.tolist() == [5]
-    assert memory.earned.tolist() == [5]
+def test_what_is_remembered_cannot_be_changed() -> None:
+    memory = looks(seen([TIGHT], [5], [1], now=0))
+    for array in (memory.delivered, memory.earned, memory.priorities, memory.ranks):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 99
 
 
 def order(memory: FeedbackMemory, one: Snapshot) -> list[int]:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import BoxReadings, Floats, Statistics, Topology
+from headway.catalog import BoxReadings, Statistics, Topology
+from headway.columns import Floats
 from headway.costs import CostModel, Shares
 from headway.scheduling.path_capacity import PathCapacity
 from headway.scheduling.paths import PAUSE, ByPath, Paths
@@ -185,8 +186,7 @@ def test_priorities_are_kept_longer_in_large_networks() -> None:
 
 def test_what_was_never_tried_comes_first() -> None:
     plan = [(1.0, 1.0), (2.0, 1.0), (0.0, 1.0)]
-    tried = readings(plan)
-    tried.tuples_in[2] = 0
+    tried = replace(readings(plan), tuples_in=readings(plan).tuples_in * [1, 1, 0])
     at = seen(rows(plan), tried)
     assert terms(at)[0] == [1, 2, math.inf]
     fresh = replace(at, read_boxes=Statistics(3).readings)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.boxes.durations import Duration
+from headway.durations import Duration
 from headway.errors import PolicyError
 from headway.scheduling import Schedule, policy_names
 from headway.scheduling.bounded import Bounded

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.boxes.durations import Duration
 from headway.clock import MILLISECOND, SECOND
+from headway.durations import Duration
 from headway.errors import PolicyError
 from headway.scheduling.policy import Plan, Policy, Step, terms_of
 from headway.scheduling.round_robin import RoundRobin

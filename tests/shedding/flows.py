@@ -10,7 +10,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
+from headway.columns import Floats
 from headway.network.qos import Graph, QoS
 from headway.shedding.sites import Site, find_sites, nested
 from headway.shedding.strategies import Demand

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headway.shedding.greedy  # noqa: F401  (strategy 'loss' registers itself)
-from headway.boxes.durations import Duration
 from headway.catalog import Topology
 from headway.clock import SECOND, stopwatch
+from headway.durations import Duration
 from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
 from headway.shedding.controller import Controller

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.network.qos import Graph
 from headway.shedding.greedy import Greedy
 from headway.shedding.losses import walk

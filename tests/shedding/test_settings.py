@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import headway.shedding.greedy
 import headway.shedding.uniform  # noqa: F401  (strategies register themselves)
-from headway.boxes.durations import Duration
+from headway.durations import Duration
 from headway.errors import PolicyError
 from headway.network import freeze
 from headway.network.qos import Graph, QoS, ValueGraph

@@ -273,6 +273,18 @@ def test_an_empty_log(tmp_path: Path) -> None:
     assert (log.stamps(SOURCES, NOTHING, 9), log.moment_at(0)) == (None, 0)
 
 
+def test_no_file_stays_mapped_when_the_log_is_gone(tmp_path: Path) -> None:
+    log = Log(str(tmp_path), SCHEMAS, sync=False)
+    log.append({"a": train([1, 2, 9])}, 9, 0, positions={})
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("only Linux lists mappings")
+    log = Log(str(tmp_path), SCHEMAS, sync=False)  # recovery opens it
+    assert str(tmp_path) in maps.read_text()
+    del log
+    assert str(tmp_path) not in maps.read_text()
+
+
 def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commits, "FOLD", 10)
     log = Log(str(tmp_path), SCHEMAS, sync=False)

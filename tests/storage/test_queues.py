@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import MILLISECOND, WallClock
-from headway.columns import Column
+from headway.columns import NEVER, Column
 from headway.network.schema import Schema
-from headway.storage.queues import FAR, Ages, Board, Queue
+from headway.storage.queues import Ages, Board, Queue
 from headway.trains import NOTHING, Tick, Train
 from tests.searching import examples
 
@@ -96,7 +96,7 @@ def test_taking_up_to_a_number() -> None:
     assert cursor.take(100, 4, 4).ticks == ()
     assert cursor.next_number() == 5
     assert cursor.take(100, 5, 5).ticks == (Tick(5, 1),)
-    assert cursor.next_number() == FAR
+    assert cursor.next_number() == NEVER
     assert cursor.numbers(5, 100).tolist() == []
 
 
@@ -147,7 +147,7 @@ def test_a_tuple_behind_a_mark_counts_with_it_where_numbers_go_down() -> None:
     arc.push(train([], 9, (Tick(9, 0),)))
     arc.push(train([6, 7], 9))
     (cursor,) = arc.cursors
-    assert cursor.numbers(100, FAR).tolist() == [9, 9]
+    assert cursor.numbers(100, NEVER).tolist() == [9, 9]
     assert cursor.numbers(100, 8).tolist() == []
     assert len(cursor.take(100, 8, 8)) == 0
     assert cursor.take(100, 9, 9).numbers.tolist() == [6, 7]
@@ -162,14 +162,14 @@ def test_equal_numbers_that_are_cut_apart_do_not_claim_progress() -> None:
 
 def test_the_oldest_stamp_is_known() -> None:
     board, arc = queue()
-    assert board.oldest[0] == FAR
+    assert board.oldest[0] == NEVER
     arc.push(train([1, 2], stamp=100))
     arc.push(train([3], stamp=200))
     assert board.oldest[0] == 101
     arc.cursors[0].take(2)
     assert board.oldest[0] == 203
     arc.cursors[0].take(2)
-    assert board.oldest[0] == FAR
+    assert board.oldest[0] == NEVER
 
 
 def test_the_oldest_stamp_behind_a_tick() -> None:

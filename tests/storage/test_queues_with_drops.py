@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.columns import NEVER
 from headway.sieves import DropBox, Sieve, chances
-from headway.storage.queues import FAR
 from headway.trains import NOTHING, Tick, Train
 from tests.storage.test_queues import pushes, queue, takes, train
 
@@ -102,7 +102,7 @@ def test_drop_boxes_that_come_and_go(events: list[tuple[str, int, int]]) -> None
             passing = gone if thinned.drop is None else gone[chances(gone, box.sieve.seed) < box.sieve.keep]
             free += len(passing) if thinned.drop is None else 0
             assert taken.numbers.tolist() == passing.tolist()
-            assert promised <= taken.progress < min(thinned.peek(1).numbers.tolist(), default=FAR)
+            assert promised <= taken.progress < min(thinned.peek(1).numbers.tolist(), default=NEVER)
             promised = taken.progress
             seen[0].extend(taken.numbers.tolist())
     assert seen[0] == sorted(set(seen[0])), "arrival numbers ascend"

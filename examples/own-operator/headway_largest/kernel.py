@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.boxes.durations import native_size
+from headway.boxes.sizes import native_size
 from headway.columns import Int64s, Values
 from headway.expressions import Functions
 from headway.kernels.codec import pack, pack_train, unpack, unpack_train

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headway.boxes.durations import Size, native_size, parse_size, write_size
-from headway.boxes.keys import Key, inside, parse_text
+from headway.boxes.keys import Key, KeyKind, inside
 from headway.boxes.operator import Operator
 from headway.boxes.order import ORDER, Order
+from headway.boxes.sizes import Size, native_size
 from headway.errors import NetworkError
 from headway.network.schema import Schema, type_name
 
@@ -19,10 +19,18 @@ if TYPE_CHECKING:
     from headway.expressions import Functions
 
 
-def _positive(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise NetworkError(f"must be a whole number, one or more, not {value!r}")
+MOST = 1_000_000
+"""The largest `k`: all of a window's best tuples are in memory."""
+
+
+def _parse_k(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+        raise NetworkError(f"must be a whole number from 1 to {MOST}, not {value!r}")
     return value
+
+
+K = KeyKind({"type": "integer", "minimum": 1, "maximum": MOST}, _parse_k)
+"""A kind of value that Headway does not know: its JSON Schema, and how it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +45,10 @@ class Largest(Operator):
     op = "largest"
     doc = "The k tuples of each window and partition with the largest values of a field."
     keys = (
-        Key(
-            "of",
-            "field",
-            "the integer, float or double field whose largest values are wanted",
-            True,
-            parse_text,
-        ),
-        Key("k", "positive", "how many tuples of a window", True, _positive),
+        Key("of", "field", "the integer, float or double field whose largest values are wanted", True),
+        Key("k", K, "how many tuples of a window", True),
         ORDER,
-        Key("size", "size", "the width of a window", True, parse_size, write_size),
+        Key("size", "size", "the width of a window", True),
     )
     passes = True
     for_strangers = True

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.compare.figures import mean_over_outputs
 from headway_experiments.rows import Row
 from headway_experiments.trees import SCHEMA, run_for_summary, together, tree

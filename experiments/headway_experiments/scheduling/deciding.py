@@ -18,17 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND, stopwatch
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s
 from headway.costs import UnitCosts
 from headway.network.qos import Graph, QoS
 from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Layout, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Measures, Moment, Snapshot, Unit
 from headway_experiments.scheduling.loads import LOOSE, TIGHT, draw_costs
 
-NEVER = np.iinfo(np.int64).max
 EVERY = 8
 """After how many decisions a policy is compared with another one."""
 REST = 0.9
@@ -247,32 +246,36 @@ class _State:
             memory=0,
             train=1,
             room=1,
-            measures=_Measures(now, self._waiting, self._sums, chains.unit_costs),
+            measures=Moment(_Known(self._waiting, self._sums, chains.unit_costs), now),
             changed=None if self._changed is None else list(self._changed),
         )
 
 
-class _Measures:
+class _Known(Measures):
     """What policies for chains read."""
 
-    def __init__(self, now: int, waiting: Int64s, sums: Int64s, costs: UnitCosts) -> None:
-        self.costs = self.box_costs = costs
-        self.held: Floats = np.zeros(0)
-        self._now, self._waiting, self._sums = now, waiting, sums
+    def __init__(self, waiting: Int64s, sums: Int64s, costs: UnitCosts) -> None:
+        self._waiting, self._sums, self._costs = waiting, sums, costs
 
-    @cached_property
-    def latencies(self) -> Floats:
+    def latencies(self, now: int) -> Floats:
         waiting = self._waiting
-        return np.where(waiting > 0, (self._now - self._sums / np.maximum(waiting, 1)) / SECOND, 0.0)
+        return np.where(waiting > 0, (now - self._sums / np.maximum(waiting, 1)) / SECOND, 0.0)
 
-    def latency_of(self, unit: int) -> float:
-        return float(self._now - self._sums[unit] / self._waiting[unit]) / SECOND
+    def latency(self, now: int, unit: int) -> float:
+        return float(now - self._sums[unit] / self._waiting[unit]) / SECOND
 
-    @property
-    def _unread(self) -> Any:
+    def unit_costs(self, now: int) -> UnitCosts:
+        return self._costs
+
+    box_costs = unit_costs
+
+    def held(self) -> Floats:
+        return np.zeros(0)
+
+    def _unread(self, now: int = 0) -> Any:
         raise NotImplementedError("policies that read this are not for chains")
 
-    rates = boxes = outputs = queues = model = _unread
+    rates = boxes = outputs = queues = _unread
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -17,11 +17,12 @@ import numpy as np
 from headway.adaptive.layer import Action, Interval, Switch
 from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.runner import run
 from headway.totals import Totals
 from headway_experiments.scheduling.loads import Moments
 from headway_experiments.trees import SCHEMA
-from headway_experiments.watching import NEVER, run_watched
+from headway_experiments.watching import run_watched
 
 DEPTH = 5
 WORK = 0.005

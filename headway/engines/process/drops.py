@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
-from headway.columns import Int64s
+from headway.catalog import BoxReadings
+from headway.columns import Floats, Int64s
 from headway.engines.process.capacity import Capacity, Done, Effort
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Arc

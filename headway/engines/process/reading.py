@@ -14,16 +14,16 @@ import math
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
+from headway.catalog import BoxReadings
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
-from headway.columns import Int64s, Mask
+from headway.columns import NEVER, Floats, Int64s, Mask, frozen
 from headway.costs import UnitCosts
 from headway.engines.process.runtime import RunningBox, Runtime
-from headway.engines.reading import Moment, Reading
+from headway.engines.reading import Reading
 from headway.errors import RunError
-from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
-from headway.storage.queues import FAR, Ages
+from headway.scheduling.snapshot import Moment, QueueReadings, Snapshot, Unit
+from headway.storage.queues import Ages
 from headway.structure import owner
 
 _FEW = 1024
@@ -51,7 +51,7 @@ class RuntimeReading(Reading):
             for at, unit in enumerate(units):
                 for box in unit.boxes:
                     self._units_of[box].append(at)
-        self._given = False  # whether a snapshot holds the arrays below; then they are copied before they change
+        self._given = False  # whether a snapshot holds the arrays below, which are read-only then
         self._changed: set[int] | None = None  # units changed since the policy was asked; None: possibly all
         self._read = False  # whether the arrays below hold anything yet
         # Boxes with several inputs that have tuples but cannot take them, by the upstream box that blocks them; and
@@ -66,9 +66,8 @@ class RuntimeReading(Reading):
         self._known = 0
         self._unit_costs: UnitCosts | None = None
         self._costs_of: BoxReadings | None = None
-        self._idle = np.zeros(len(units), np.bool_), np.zeros(len(units)), np.zeros(len(units), np.int64)
-        for array in self._idle:
-            array.flags.writeable = False
+        count = len(units)
+        self._idle = frozen(np.zeros(count, np.bool_)), frozen(np.zeros(count)), frozen(np.zeros(count, np.int64))
 
     def refresh(self, told: bool = False) -> None:
         """Read what has changed; with `told`, the policy was asked, so collecting the changed units starts over."""
@@ -126,6 +125,7 @@ class RuntimeReading(Reading):
             if self._box_ready[box.index]:
                 self._box_ready[box.index] = self._look(box, memo) if self._large else runtime.is_ready(box, memo)
         self.ready, self.waiting, self.oldest = self.members.gather(self._box_ready, self.box_waiting, self.box_oldest)
+        self._given = False
 
     def _read_some(self, boxes: set[int], concerned: set[int]) -> None:
         runtime, board = self.runtime, self.runtime.board
@@ -217,7 +217,13 @@ class RuntimeReading(Reading):
         planning: float = 0.0,
     ) -> Snapshot:
         """Return a snapshot as of the last refresh; `memory` is in bytes; without `busy` no unit is busy."""
-        self._given = True
+        if not self._given:
+            for array in (self._box_ready, self.box_waiting, self.box_oldest):
+                frozen(array)
+            if self.ready is not self._box_ready:
+                for array in (self.ready, self.waiting, self.oldest):
+                    frozen(array)
+            self._given = True
         idle, nothing, none = self._idle
         return Snapshot(
             now,
@@ -230,7 +236,7 @@ class RuntimeReading(Reading):
             self.box_oldest,
             self.workers,
             free,
-            idle if busy is None else busy,
+            idle if busy is None else frozen(busy),
             nothing,
             none,
             memory,
@@ -282,7 +288,7 @@ class RuntimeReading(Reading):
     def queues(self, now: int) -> QueueReadings:
         """Return what waits at each box."""
         seconds, counts = self._box_ages(now)
-        age = np.where(self.box_oldest < FAR, (now - self.box_oldest) / SECOND, 0.0)
+        age = np.where(self.box_oldest < NEVER, (now - self.box_oldest) / SECOND, 0.0)
         sizes = self.boxes(now).tuple_size
         waiting = self.box_waiting
         return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)

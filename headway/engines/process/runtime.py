@@ -13,7 +13,7 @@ import numpy.typing as npt
 from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
-from headway.columns import Indices, Mask
+from headway.columns import NEVER, Indices, Mask
 from headway.connectors.protocol import Reader
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
@@ -22,7 +22,7 @@ from headway.kernels.kernel import Kernel, Result
 from headway.network import arc_name
 from headway.network.schema import Schema
 from headway.program import compile_program
-from headway.storage.queues import FAR, Board, Cursor, Queue
+from headway.storage.queues import Board, Cursor, Queue
 from headway.structure import owner
 from headway.trains import Train
 
@@ -217,7 +217,7 @@ class Runtime:
         if not box.ordered:
             return not all(cursor.idle for cursor in box.cursors)
         following = min([cursor.next_number() for cursor in box.cursors])
-        if following == FAR:
+        if following == NEVER:
             return False
         if following <= min([self.arcs[one].queue.progress for one in box.inputs]):
             return True
@@ -228,7 +228,7 @@ class Runtime:
         if all(cursor.idle for cursor in box.cursors):
             return None
         if not box.ordered or len(box.cursors) == 1:
-            return FAR
+            return NEVER
         memo: dict[str, int] = {}
         upto = min(self.progress(one, own, memo) for one in box.inputs)
         return upto if any(cursor.next_number() <= upto for cursor in box.cursors) else None
@@ -267,7 +267,7 @@ class Runtime:
             return tuple(cursor.take(ALL) for cursor in box.cursors)
         some = [at for at, cursor in enumerate(box.cursors) if not cursor.idle]
         # One more than the limit shows whether there is more.
-        reached = [np.maximum.accumulate(box.cursors[at].numbers(limit + 1, FAR)) for at in some]
+        reached = [np.maximum.accumulate(box.cursors[at].numbers(limit + 1, NEVER)) for at in some]
         numbers = np.concatenate(reached)
         if len(numbers) <= limit:
             return tuple(cursor.take(ALL) for cursor in box.cursors)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
-from headway.columns import quiet
+from headway.columns import NEVER, quiet
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Awaited
 from headway.engines.control import Stopping, ending
@@ -30,9 +30,7 @@ from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
-from headway.kernels.universal import without_burning
 from headway.scheduling.snapshot import Snapshot
-from headway.storage.queues import FAR
 
 _STUCK = 10_000
 """How many times in a row a policy may be asked while nothing happens."""
@@ -68,7 +66,7 @@ class Simulation(Process):
         self._now = ManualClock()
         super().__init__(checked, settings, self._now, stack, stopping)
         for box in self.runtime.boxes:
-            box.kernel = without_burning(box.kernel)
+            box.kernel = box.kernel.without_burning()
         model = settings.model or Model()
         self._costs = Costs(checked, model)
         self._costs.declare(self.runtime.statistics)
@@ -279,7 +277,7 @@ class Simulation(Process):
         if self._stirred or self.steering.active or self.settings.adaptive is not None:
             return soon
         due = None if self.sources.ended else self.sources.next_due()
-        return FAR if due is None else max(soon, due)
+        return NEVER if due is None else max(soon, due)
 
     def _report(self) -> None:
         if self.recorder is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.clock import SECOND
-from headway.columns import Int64s, Mask
+from headway.columns import Int64s, Mask, frozen
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.run import Parts, fail
 from headway.engines.process.runtime import RunningBox, Runtime
@@ -101,8 +101,10 @@ class Processors:
                 oldest[work.unit] = min(int(oldest[work.unit]), work.call.oldest)
                 if work.worker < 0:
                     waiting[work.unit] += work.call.tuples
-        snapshot = snapshot._replace(busy=busy, spent=spent, held=held)
-        return snapshot._replace(ready=ready, waiting=waiting, oldest=oldest, changed=None) if preemptive else snapshot
+        snapshot = snapshot._replace(busy=frozen(busy), spent=frozen(spent), held=frozen(held))
+        if not preemptive:
+            return snapshot
+        return snapshot._replace(ready=frozen(ready), waiting=frozen(waiting), oldest=frozen(oldest), changed=None)
 
     def _boxes_at_work(self) -> Mask:
         """Return which boxes belong to running steps; boxes of preempted ones may be chosen."""

@@ -10,15 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.boxes.costs import Constant, Cost, LastTuple, draw, places_of, tuple_keys
-from headway.catalog import Floats, Statistics
+from headway.catalog import Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s
 from headway.engines.models import Model
 from headway.engines.traces import CallRecord
 from headway.trains import Train
-
-_FAR = int(np.iinfo(np.int64).max)
 
 
 class Stretch(NamedTuple):
@@ -52,7 +50,7 @@ class UnderWay:
     @property
     def oldest(self) -> int:
         """The oldest timestamp among its tuples."""
-        return min([int(train.stamps.min()) for train in self.trains if len(train.stamps)], default=_FAR)
+        return min([int(train.stamps.min()) for train in self.trains if len(train.stamps)], default=NEVER)
 
     @property
     def end(self) -> int:
@@ -70,7 +68,7 @@ class UnderWay:
         done = self.done(now)
         if self.stretches[-1].done == done:  # drop a stretch without work
             self.stretches.pop()
-        self.stretches.append(Stretch(done, _FAR))
+        self.stretches.append(Stretch(done, NEVER))
 
     def go_on(self, moment: int) -> None:
         """Resume work on the call at a moment."""

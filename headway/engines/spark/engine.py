@@ -350,9 +350,7 @@ class _Run:
             clear(unit.work.exchange)
             if not unit.replayed and unit.started:
                 seconds = (stopwatch() - unit.started) / 1e9
-                unit.cost.learn(unit.granted - unit.dropped, seconds)
-                if unit.batches > 1:  # the first one loads classes and starts processes
-                    unit.batch_work.add(Batch(seconds, unit.worked / 1e9, unit.granted - unit.dropped))
+                unit.cost.learn(Batch(seconds, unit.worked / 1e9, unit.granted - unit.dropped))
                 unit.seconds += seconds
                 if self._recorder is not None and unit.plan:
                     now = self._clock.now()

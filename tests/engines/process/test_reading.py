@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.checking import check
 from headway.clock import SECOND, ManualClock
+from headway.columns import NEVER
 from headway.connectors import TableSink
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
@@ -23,7 +24,6 @@ from headway.engines.process.runtime import Runtime
 from headway.errors import PolicyError
 from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.superboxes import box_units, superbox_units
-from headway.storage.queues import FAR
 from headway.trains import Tick, Train
 from tests.behaviour.running import run
 from tests.engines.local.networks import COUNT, POSITIVE, network
@@ -266,7 +266,7 @@ def test_nothing_waits() -> None:
     readings.refresh()
     seen = _snapshot(readings)
     assert not seen.ready.any()
-    assert (seen.oldest == FAR).all()
+    assert (seen.oldest == NEVER).all()
     assert seen.latencies.tolist() == [0.0] * 8
     assert seen.queues.oldest.tolist() == [0.0] * 8
     assert seen.latency_of(0) == 0.0

@@ -40,7 +40,7 @@ def test_both_end_with_six_tenths_of_a_tuple(rows: Rows) -> None:
 def test_the_claims_hold_and_the_policy_is_known_no_more(rows: Rows) -> None:
     assert all(held(check_fifo(rows)).values())
     assert all(held(check_mtiq(rows)).values())
-    assert "amos-tables" not in _policies
+    assert "amos-tables" not in _policies.names()
 
 
 def test_a_wrong_cell_is_noticed_and_named(rows: Rows) -> None:

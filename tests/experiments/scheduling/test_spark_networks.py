@@ -10,6 +10,7 @@ import pytest
 
 from headway.adaptive.layer import Switch
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.runner import run
 from headway.totals import Totals
 from headway_experiments.scheduling.spark_networks import (
@@ -23,7 +24,6 @@ from headway_experiments.scheduling.spark_networks import (
     plan_spells,
     split,
 )
-from headway_experiments.watching import NEVER
 
 SPELLS = (
     Spell(0.0, "fifo", 0, 0.0, 0.5, 1),

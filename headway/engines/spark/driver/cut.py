@@ -4,13 +4,12 @@ A query costs a quarter of a second per micro-batch before any work, and each st
 a network becomes few queries, with at most one stateful operator each:
 
 - Outputs with the same latency graph that read a common source become one unit, one streaming query.
-- Filters, maps, unions, universal boxes that do not count and joins with static tables that read sources,
-  directly or through each other, run in *front*: where the log is read, in parallel over ranges of arrival
-  numbers.
+- Boxes without state (filters, maps, unions, joins with static tables) that read sources, directly or through each
+  other, run in *front*: where the log is read, in parallel over ranges of arrival numbers.
 - Everything else runs in *shards*, the keys of the one stateful operator. Boxes that depend on each other's
-  order, directly or through common readers, share a shard; unrelated ones go to different shards. An
-  aggregate with `by` fields whose results only reach filters, maps and static tables is *spread*: every shard
-  runs it for its share of the partitions.
+  order, directly or through common readers, share a shard; unrelated ones go to different shards. A box with
+  independent partitions, such as an aggregate with `by` fields, whose results only reach boxes that look at each tuple
+  by itself is *spread*: every shard runs it for its share of the partitions.
 
 A box that several units need runs in each of them; the first one owns it and reports for it.
 """
@@ -36,7 +35,10 @@ CUTS = {
     "one": "all outputs that share inputs",
     "output": "every output by itself",
 }
-SPREADS = {"auto": "aggregates with `by` whose results meet only filters, maps and static tables", "none": "no box"}
+SPREADS = {
+    "auto": "boxes with independent partitions whose results meet only boxes that look at each tuple by itself",
+    "none": "no box",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,12 @@ def _chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[s
         if name not in program.index:
             raise NetworkError(f"schedule: spread: {unknown('box', str(name), program.index)}")
         if name not in possible:
+            spec = program.boxes[program.index[name]].spec
+            why = f"this {spec.op} has no independent partitions, as an aggregate with 'by' fields and a size has"
+            if spec.partitions:
+                why = "boxes after it need its results in order (filters, maps and static tables do not)"
             raise NetworkError(
-                f"schedule: spread: box '{name}' cannot be spread, only an aggregate with 'by' fields and a size, "
-                f"whose results meet only filters, maps and static tables; in this network: {choices(possible)}"
+                f"schedule: spread: box '{name}' cannot be spread: {why}; choices in this network: {choices(possible)}"
             )
     return frozenset(spread)
 

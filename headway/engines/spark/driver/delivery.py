@@ -25,7 +25,7 @@ from headway.catalog import HALF_LIFE, Statistics
 from headway.clock import Clock, stopwatch
 from headway.connectors import open_sink
 from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
-from headway.connectors.protocol import Writer, prepare
+from headway.connectors.protocol import BatchWriter, Writer, prepare
 from headway.engines.control import Stopping
 from headway.engines.delivery import Delivery
 from headway.engines.opening import open_letters
@@ -220,7 +220,7 @@ class OutputResults:
 
     @property
     def _streams(self) -> bool:
-        return str(self._what) == "-" or hasattr(self.writer, "begin")
+        return str(self._what) == "-" or isinstance(self.writer, BatchWriter)
 
     @property
     def counted(self) -> bool:
@@ -240,9 +240,8 @@ class OutputResults:
             file, size = write_table(self._place, f"{self._folder}/{name}.arrow", table, sync=True)
             self._named[name] = file.rpartition("/")[2]
             kept = self._named[name], size, len(train)
-        begin = getattr(self.writer, "begin", None)
-        if begin is not None:
-            begin(unit, batch)
+        if isinstance(self.writer, BatchWriter):
+            self.writer.begin(unit, batch)
         if known and not self._streams and not isinstance(self.writer, CallbackSink):
             return kept
         before = self.delivery.tuples

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import Floats
 from headway.engines.spark.driver.journal import SIEVES
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.reading import QueryReading
@@ -156,7 +157,7 @@ class QueryDrops:
         capacity is estimated, not measured.
         """
         shares = [
-            max(_LEAST, 1.0 - unit.batch_work.fixed / longest)
+            max(_LEAST, 1.0 - unit.cost.fixed / longest)
             for unit, longest in zip(self._site_units, self._lasting.tolist(), strict=True)
         ]
         return _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
@@ -169,7 +170,7 @@ class QueryDrops:
         readings, model = self._reading.statistics.readings(now), self._reading.model
         work = model.work(readings.cost, readings.selectivity)
         waiting, _ = self._reading.backlog()
-        costs = np.array([unit.batch_work.cost for unit in self._site_units])
+        costs = np.array([unit.cost.work for unit in self._site_units])
         counts = np.array([self._reading.waiting_for(unit)[0] for unit in self._site_units], np.float64)
         site_rates = np.array([sum(rates[entry.place] for entry in site.entries) for site in self.sites], np.float64)
         works = site_rates * costs
@@ -205,8 +206,8 @@ class QueryDrops:
         if not unit.busy or not unit.granted:
             return 0.0
         passed = (now - unit.granted_at) / SECOND
-        whole = unit.expected * unit.batch_work.cost
-        expected = unit.batch_work.fixed + whole
+        whole = unit.expected * unit.cost.work
+        expected = unit.cost.fixed + whole
         return whole * max(0.0, 1.0 - passed / expected) if expected > 0 else 0.0
 
     # Drop boxes

@@ -46,30 +46,6 @@ _UNREPRESENTATIVE = 1
 """First steps that are ignored: they load classes and start processes."""
 
 
-@dataclass
-class StepCost:
-    """The cost of a unit's steps, ``overhead + cost * tuples`` in seconds, by fading least squares."""
-
-    steps: int = 0
-    _sums: Faded = field(default_factory=lambda: Faded(5))
-    overhead: float = 0.0
-    cost: float = 0.0
-
-    def learn(self, tuples: int, seconds: float) -> None:
-        """Add a step."""
-        self.steps += 1
-        if self.steps <= _UNREPRESENTATIVE:
-            return
-        added = (1.0, tuples, seconds, tuples * tuples, tuples * seconds)
-        sums = self._sums.add(added, _FADE)
-        weight, n, t = sums[:3].tolist()
-        cost = float(slope(sums, _SPREAD))
-        if not cost > 0:  # steps of similar size separate the two only by the overhead known before
-            cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
-        self.cost = cost
-        self.overhead = max(0.01, (t - cost * n) / weight)
-
-
 class Batch(NamedTuple):
     """A completed micro-batch."""
 
@@ -80,37 +56,52 @@ class Batch(NamedTuple):
     """Tuples that passed its drop boxes."""
 
 
-class BatchWork:
-    """The cost of recent micro-batches, in seconds of a processor: a fixed part, and work per tuple.
+@dataclass
+class StepCost:
+    """The cost of a unit's steps except the first: their duration, for policies, and their work, for load shedding.
 
-    A least-squares fit separates the two only if batches differ in size, and under load they do not. Boxes report their
-    own time; the smallest remainder of a batch is the fixed part.
+    A step lasts ``overhead + cost * tuples`` seconds, by fading least squares. A fit separates the two only if steps
+    differ in size, and under load they do not. For the work, boxes report their own time; the smallest remainder of the
+    latest steps is the fixed part.
     """
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self._batches: deque[Batch] = deque(maxlen=_REMEMBERED)
+    overhead: float = 0.0
+    cost: float = 0.0
+    _steps: int = 0
+    _sums: Faded = field(default_factory=lambda: Faded(5))
+    _latest: deque[Batch] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
-    def add(self, batch: Batch) -> None:
-        """Add a micro-batch."""
-        self._batches.append(batch)
+    def learn(self, batch: Batch) -> None:
+        """Add a step."""
+        self._steps += 1
+        if self._steps <= _UNREPRESENTATIVE:
+            return
+        self._latest.append(batch)
+        seconds, _, tuples = batch
+        sums = self._sums.add((1.0, tuples, seconds, tuples * tuples, tuples * seconds), _FADE)
+        weight, n, t = sums[:3].tolist()
+        cost = float(slope(sums, _SPREAD))
+        if not cost > 0:  # steps of similar size separate the two only by the overhead known before
+            cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
+        self.cost = cost
+        self.overhead = max(0.01, (t - cost * n) / weight)
 
     @property
     def fixed(self) -> float:
-        """Seconds of a micro-batch that are not work; 0 if unknown."""
-        return max(0.0, min((one.seconds - one.work for one in self._batches), default=0.0))
+        """Seconds of a step that are not work; 0 if unknown."""
+        return max(0.0, min((one.seconds - one.work for one in self._latest), default=0.0))
 
     @property
-    def cost(self) -> float:
+    def work(self) -> float:
         """Seconds of work per tuple, in boxes and on the way to them and back; 0 if unknown."""
-        tuples = sum(one.tuples for one in self._batches)
-        if not tuples or len(self._batches) < _FEW:
+        tuples = sum(one.tuples for one in self._latest)
+        if not tuples or len(self._latest) < _FEW:
             return 0.0
-        spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
-        lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
+        spared, work = _JITTER * self.fixed, sum(one.work for one in self._latest)
+        lasted = sum(max(0.0, one.seconds - spared) for one in self._latest)
         # If boxes report a good part of the time, their report is better: durations depend on what else runs. The first
         # durations say nothing in any case, as classes are loaded and processes started.
-        told = work > _GOOD_PART * lasted or len(self._batches) < _ENOUGH
+        told = work > _GOOD_PART * lasted or len(self._latest) < _ENOUGH
         return (work if told else max(work, lasted)) / tuples
 
 
@@ -141,7 +132,6 @@ class RunningUnit:
     """How many of these the drop box has dropped."""
     worked: int = 0
     """Nanoseconds that its boxes have reported for this step."""
-    batch_work: BatchWork = field(default_factory=BatchWork)
     granted_at: int = 0
     plan: int = 0
     """The number of the plan of the current step, which was granted at `granted_at` on the run's clock; 0: no plan."""

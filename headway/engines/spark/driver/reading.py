@@ -12,26 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
+from headway.catalog import BoxReadings
 from headway.clock import SECOND, Clock, stopwatch
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s, frozen
 from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
 from headway.connectors.readers import SkippingReader
 from headway.costs import UnitCosts
 from headway.engines.dead_letters import LetterRow
-from headway.engines.reading import Moment, Reading, status
+from headway.engines.reading import Reading, status
 from headway.engines.runs import RunSettings, Status
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.program import Program
-from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
+from headway.scheduling.snapshot import Moment, QueueReadings, Snapshot, Unit
 from headway.storage.log import Commit, Log
 from headway.storage.segments import quote_name
 from headway.totals import Spent, Totals
 from headway.trains import Tick, Train, join_trains
 
 _log = logging.getLogger("headway")
-_NEVER = int(np.iinfo(np.int64).max)
 _LONGEST = SECOND // 2
 """How long a tuple may wait (ns) to become durable if no query asks for it."""
 _LARGEST = 64 << 20
@@ -236,7 +235,7 @@ class QueryReading(Reading):
             oldest = logged[0]
             total += logged[1] * number
             count += number
-        return count, oldest if count else _NEVER, total / count if count else 0.0
+        return count, oldest if count else NEVER, total / count if count else 0.0
 
     @property
     def longest(self) -> int:
@@ -270,17 +269,17 @@ class QueryReading(Reading):
         return Snapshot(
             now=now,
             layout=self.layout,
-            ready=asking & ((counts > 0) | np.array(marked, np.bool_)),
-            waiting=counts,
-            oldest=oldest,
-            box_ready=box_waiting > 0,
-            box_waiting=box_waiting,
-            box_oldest=box_oldest,
+            ready=frozen(asking & ((counts > 0) | np.array(marked, np.bool_))),
+            waiting=frozen(counts),
+            oldest=frozen(oldest),
+            box_ready=frozen(box_waiting > 0),
+            box_waiting=frozen(box_waiting),
+            box_oldest=frozen(box_oldest),
             workers=self.workers,
             free=free,
-            busy=~asking,
-            spent=np.zeros(len(self.units)),
-            held=np.zeros(len(self.units), np.int64),
+            busy=frozen(~asking),
+            spent=frozen(np.zeros(len(self.units))),
+            held=frozen(np.zeros(len(self.units), np.int64)),
             memory=self.queued,
             train=self._settings.schedule.most,
             room=free,
@@ -335,10 +334,6 @@ class QueryReading(Reading):
         """By box: the tuples that arrived too late for it."""
         return self._takings.ignored
 
-    def overdue(self) -> Int64s:
-        """Return zeros: the log takes in everything that arrives."""
-        return np.zeros(len(self.topology.sources), np.int64)
-
     def spent(self, planning: int, plans: int) -> Spent:
         """Return the time spent on scheduling and micro-batches; `planning` are the nanoseconds of all `plans`."""
         in_boxes = float(self.statistics.readings().busy.sum()) / 1e9
@@ -374,7 +369,7 @@ class QueryReading(Reading):
     def _by_box(self, counts: Int64s, oldest: Int64s) -> tuple[Int64s, Int64s]:
         """Return what waits by box: at the boxes that read sources, the tuples waiting for their units."""
         waiting = np.zeros(len(self.topology.boxes), np.int64)
-        stamps = np.full(len(self.topology.boxes), _NEVER)
+        stamps = np.full(len(self.topology.boxes), NEVER)
         for at, entries in enumerate(self._entries):
             np.maximum.at(waiting, entries, counts[at])
             np.minimum.at(stamps, entries, oldest[at])

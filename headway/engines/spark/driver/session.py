@@ -35,6 +35,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA = 17
 _FEW_CORES = 4
 _opening = threading.RLock()
+_log = logging.getLogger("headway")
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -65,6 +66,7 @@ STREAMING = {
 def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Return this process's session, or a new one on `master`, which stays until the process ends.
 
+    A session that is there already takes the settings that Spark can change while it runs; a warning names the others.
     Thread-safe: sessions are opened one at a time, because that briefly changes the state of the process.
     """
     with _opening:
@@ -78,7 +80,24 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
                 f"--master {master}: this process has a Spark session on {session.sparkContext.master} already; "
                 "stop it first"
             )
+        _adapt(session, settings or {})
         return session
+
+
+def _adapt(session: SparkSession, settings: Mapping[str, str]) -> None:
+    fixed = []
+    for name, value in settings.items():
+        if session.conf.get(name, None) == value:
+            continue
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+        else:
+            fixed.append(name)
+    if fixed:
+        _log.warning(
+            "this process has a Spark session already, and a session that runs cannot change %s; stop it first",
+            ", ".join(fixed),
+        )
 
 
 def _start_session(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -390,16 +390,17 @@ class UnitCode:
             yield Row(key, lane.number, int(piece.numbers[0]), pack(piece, schema, columns, mine))
 
 
+_MOST_COMPILED = 128
 _compiled: dict[str, UnitCode] = {}
+"""The least recently used first. Some may be left from earlier runs, as processes are reused."""
 
 
 def unit_code(work: Pickled[Work]) -> UnitCode:
     """Return a unit's kernels, compiled once per process."""
-    found = _compiled.get(work.key)
-    if found is None:
-        if len(_compiled) >= 32:
-            _compiled.clear()  # left from earlier runs in a process that is reused
-        found = _compiled[work.key] = UnitCode(work.open())
+    found = _compiled.pop(work.key, None) or UnitCode(work.open())
+    _compiled[work.key] = found
+    if len(_compiled) > _MOST_COMPILED:
+        del _compiled[next(iter(_compiled))]
     return found
 
 

@@ -197,8 +197,8 @@ class TestPlaces:
         [
             ("most", "schedule: spread: unknown rule 'most'"),
             (["nobody"], "schedule: spread: unknown box 'nobody'"),
-            (["late"], "box 'late' cannot be spread"),
-            (["held"], "box 'held' cannot be spread"),
+            (["late"], "box 'late' cannot be spread: this bsort has no independent partitions"),
+            (["held"], "box 'held' cannot be spread: boxes after it need its results in order"),
         ],
     )
     def test_what_cannot_be_spread(self, spread: Any, said: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.spark.driver.queries import Batch, BatchWork, describe_failure, is_damage, is_loss, is_slow
+from headway.engines.spark.driver.queries import Batch, StepCost, describe_failure, is_damage, is_loss, is_slow
 
 
 @pytest.mark.parametrize(
@@ -119,23 +119,24 @@ def test_processes_that_start_slowly(error: str, slow: bool) -> None:
 
 
 def test_nothing_is_known_at_first() -> None:
-    work = BatchWork()
-    assert (work.fixed, work.cost) == (0.0, 0.0)
+    cost = StepCost()
+    assert (cost.fixed, cost.work) == (0.0, 0.0)
 
 
 def test_boxes_that_do_most_know_best() -> None:
-    work = BatchWork()
-    for seconds in (1.3, 1.5, 2.4):  # the last one shared the machine with others
-        work.add(Batch(seconds, 1.0, 1000))
-    assert work.fixed == pytest.approx(0.3)
-    assert work.cost == pytest.approx(0.001)
+    cost = StepCost()
+    for seconds in (9.9, 1.3, 1.5, 2.4):  # the first one loads classes, the last one shared the machine with others
+        cost.learn(Batch(seconds, 1.0, 1000))
+    assert cost.fixed == pytest.approx(0.3)
+    assert cost.work == pytest.approx(0.001)
 
 
 def test_what_lasts_long_without_boxes_is_work_too_once_there_are_enough() -> None:
-    work = BatchWork()
+    cost = StepCost()
+    cost.learn(Batch(9.9, 0.0, 10))
     for _ in range(5):
-        work.add(Batch(3.2, 0.01, 1000))
-    assert work.cost == pytest.approx(0.00001), "the first ones load classes"
-    work.add(Batch(0.2, 0.0, 10))
-    assert work.fixed == pytest.approx(0.2)
-    assert work.cost == pytest.approx(5 * (3.2 - 4 * 0.2) / 5010)
+        cost.learn(Batch(3.2, 0.01, 1000))
+    assert cost.work == pytest.approx(0.00001), "the first ones load classes"
+    cost.learn(Batch(0.2, 0.0, 10))
+    assert cost.fixed == pytest.approx(0.2)
+    assert cost.work == pytest.approx(5 * (3.2 - 4 * 0.2) / 5010)

@@ -12,7 +12,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from headway.engines.spark.driver.session import ARCHIVE_SETTING, hushed, launcher, package
+from headway.engines.spark.driver.session import ARCHIVE_SETTING, hushed, launcher, open_session, package
 
 PROGRAM = """
 import os, signal, threading
@@ -66,6 +66,25 @@ def test_what_py4j_says_in_nobody_s_name_is_not_printed(caplog: pytest.LogCaptur
         say("/somebody/else.py")
     say("/site-packages/py4j/later.py")
     assert caplog.messages == ["from /somebody/else.py", "from /site-packages/py4j/later.py"]
+
+
+def test_a_session_that_is_there_takes_what_it_can_and_names_the_rest(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    memory = spark.conf.get("spark.driver.memory")
+    try:
+        open_session(None, {"spark.sql.files.maxPartitionBytes": "1000000", "spark.driver.memory": str(memory)})
+        assert spark.conf.get("spark.sql.files.maxPartitionBytes") == "1000000"
+        assert not caplog.messages
+        open_session(
+            None, {"spark.driver.memory": "17g", "spark.executor.cores": "3", "spark.sql.ansi.enabled": "true"}
+        )
+        (said,) = caplog.messages
+        assert "cannot change spark.driver.memory, spark.executor.cores; stop it first" in said
+        assert spark.conf.get("spark.driver.memory") == memory
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", str(before))
 
 
 def test_workers_take_the_pyspark_that_is_compiled(spark: SparkSession) -> None:

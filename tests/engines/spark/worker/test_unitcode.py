@@ -14,7 +14,9 @@ import headway as hw
 from headway.columns import UNREAD
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.wire.messages import LETTERS, READINGS, Marks, Row, Work, merge_rows, unpack, unpack_counts
-from headway.engines.spark.worker.tasks import UnitCode, shard_keys
+from headway.engines.spark.worker import tasks
+from headway.engines.spark.worker.source import Pickled
+from headway.engines.spark.worker.tasks import UnitCode, shard_keys, unit_code
 from headway.errors import RunError
 from headway.network.schema import Schema
 from headway.program import compile_program
@@ -236,3 +238,24 @@ def test_the_dead_letter_of_a_filter_in_shards_shows_the_whole_tuple() -> None:
     (letter,) = [one for row in found if row.lane == LETTERS for one in json.loads(bytes(row.train))]
     assert letter[0] == "f"
     assert json.loads(letter[2]) == {"a": 2, "k": 1, "v": 0, "text": "y"}
+
+
+def test_a_process_compiles_each_unit_once_and_keeps_those_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(tasks, "_compiled", {})
+
+    def compile_unit(work: Any) -> object:
+        compiled.append(work)
+        return object()
+
+    monkeypatch.setattr(tasks, "UnitCode", compile_unit)
+    units: list[Any] = [Pickled(f"unit {number}", number) for number in range(200)]
+    for _ in range(3):
+        for unit in units[:100]:
+            unit_code(unit)
+    assert compiled == list(range(100))
+    for unit in units[100:]:
+        unit_code(unit)
+        unit_code(units[0])
+    assert compiled == list(range(200))
+    assert len(tasks._compiled) < 200
