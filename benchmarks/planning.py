@@ -104,9 +104,16 @@ class Known(Measures):
     """What is measured, all of it known beforehand."""
 
     def __init__(
-        self, boxes: BoxReadings, outputs: OutputReadings, queues: QueueReadings, latencies: Floats, costs: UnitCosts
+        self,
+        model: CostModel,
+        boxes: BoxReadings,
+        outputs: OutputReadings,
+        queues: QueueReadings,
+        latencies: Floats,
+        costs: UnitCosts,
     ) -> None:
         """Keep what snapshots will say."""
+        self.model = model
         self._boxes, self._outputs, self._queues, self._latencies, self._costs = (
             boxes,
             outputs,
@@ -165,9 +172,8 @@ class Load:
         self._ready = np.zeros(count, np.bool_)
         self._waiting = np.zeros(count, np.int64)
         self._oldest = np.full(count, NEVER)
-        self._costs = UnitCostModel(CostModel(topology), [unit.boxes for unit in self._units]).read(
-            self._boxes, self._waiting
-        )
+        self._model = CostModel(topology)
+        self._costs = UnitCostModel(self._model, [unit.boxes for unit in self._units]).read(self._boxes, self._waiting)
         self._changed: list[int] = []
         self._arrive(min(count // 2, READY if case.share is None else int(case.share * count)))
 
@@ -197,7 +203,7 @@ class Load:
             memory=0,
             train=100,
             room=ROOM,
-            measures=Moment(Known(self._boxes, delivered, queues, ages, self._costs), self._now),
+            measures=Moment(Known(self._model, self._boxes, delivered, queues, ages, self._costs), self._now),
             changed=self._changed if self._told else None,
         )
 

@@ -6,7 +6,7 @@ Boxes, sources and outputs are numbered, so that policies work on arrays whateve
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +48,47 @@ class Topology:
     """By output: the box that feeds it, -1 where it is a source."""
     timeouts: tuple[float, ...] = ()
     """By box: the seconds after which its windows time out, infinite for never; empty if no box has a timeout."""
+
+    @property
+    def arcs(self) -> list[tuple[int, int]]:
+        """The arcs between boxes, each once, as producer and consumer; sorted by producer."""
+        return [(box, one) for box, consumers in enumerate(self.consumers) for one in dict.fromkeys(consumers)]
+
+    def upstream(self, box: int) -> set[int]:
+        """Return a box and all boxes that lead to it."""
+        pending, boxes = [box], set[int]()
+        while pending:
+            one = pending.pop()
+            if one not in boxes:
+                boxes.add(one)
+                pending += self.producers[one]
+        return boxes
+
+    def downstream(self, boxes: Iterable[int], within: Container[int]) -> set[int]:
+        """Return some boxes and all boxes downstream of them, following only those in `within`."""
+        pending, found = list(boxes), set[int]()
+        while pending:
+            one = pending.pop()
+            if one not in found:
+                found.add(one)
+                pending += [consumer for consumer in self.consumers[one] if consumer in within]
+        return found
+
+    def gather(self, own: Sequence[int]) -> list[int]:
+        """Return by box the union of its own set and those of all boxes downstream; sets are bits, see `members`."""
+        found = list(own)
+        for box in range(len(found) - 1, -1, -1):
+            for producer in self.producers[box]:
+                found[producer] |= found[box]
+        return found
+
+    def reach(self) -> list[int]:
+        """Return by box the outputs that it leads to, as bits."""
+        own = [0] * len(self.boxes)
+        for output, root in enumerate(self.roots):
+            if root >= 0:
+                own[root] |= 1 << output
+        return self.gather(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,13 +310,9 @@ class Statistics:
         return np.where(counts, declared, measured)
 
 
-def paths_to_outputs(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return by box the outputs that it leads to."""
-    reach: list[set[int]] = [set() for _ in topology.boxes]
-    for output, root in enumerate(topology.roots):
-        if root >= 0:
-            reach[root].add(output)
-    for box in range(len(topology.boxes) - 1, -1, -1):
-        for consumer in topology.consumers[box]:
-            reach[box] |= reach[consumer]
-    return tuple(tuple(sorted(some)) for some in reach)
+def members(bits: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set, in ascending order."""
+    if bits.bit_count() <= 1:
+        return (bits.bit_length() - 1,) if bits else ()
+    packed = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
+    return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())

@@ -126,7 +126,7 @@ class CostModel:
         """Prepare the arcs, in a loop over all boxes."""
         self.topology = topology
         # Sorted by producer: boxes are in topological order, so a box's rate is complete when its turn comes.
-        self.arcs = [(box, one) for box, consumers in enumerate(topology.consumers) for one in dict.fromkeys(consumers)]
+        self.arcs = topology.arcs
         self.place = {arc: at for at, arc in enumerate(self.arcs)}
         """By arc (producer, consumer): its index in `arcs`."""
         self._flow = _Arcs(len(topology.boxes), self.arcs)
@@ -156,6 +156,17 @@ class CostModel:
             for output, root in enumerate(topology.roots)
         ]
         self._feeders: Places = np.array(feeders, np.intp)
+        frozen(self.weights), frozen(self.delivers)
+        self._ways: list[list[tuple[int, float]]] = []  # made when first needed
+
+    @property
+    def ways(self) -> list[list[tuple[int, float]]]:
+        """By box: its consumers, each with the tuples it gets per tuple that the box makes."""
+        if not self._ways:
+            self._ways = [[] for _ in self.topology.boxes]
+            for (producer, consumer), weight in zip(self.arcs, self.weights.tolist(), strict=True):
+                self._ways[producer].append((consumer, weight))
+        return self._ways
 
     def with_shares(self, shares: Shares) -> CostModel:
         """Return the model with other shares, without preparing the arcs again."""

@@ -16,9 +16,8 @@ from headway.columns import NEVER, Floats, Int64s
 from headway.engines.reading import Reading
 from headway.engines.traces import ChangeLog
 from headway.fading import Faded, Rates
-from headway.shedding.diagnosis import Diagnosis, Observation, diagnose, good_zones
+from headway.shedding.diagnosis import Diagnosis, Load, Observation, diagnose, good_zones
 from headway.shedding.sites import Entry, Site
-from headway.shedding.strategies import Demand
 from headway.sieves import DropBox, Sieve
 from headway.totals import Totals
 from headway.trains import Train
@@ -29,61 +28,10 @@ _USUALLY = 60.0
 """Half-life of a source's usual rate (seconds)."""
 _ACQUAINTED = 5 * SECOND
 """How long a source is observed before any rate counts as usual."""
-_NEEDED = 0.2
-"""Least share of busy time that still counts after the extra cost of short trains is subtracted."""
-_SHOWN = 2
-"""Consecutive looks under pressure before a measured capacity is trusted."""
-_PRESSED = 0.1
-"""Least backlog (seconds of work) at which an engine counts as fully occupied."""
 _RECENT, _SURGE = 4, 5.0
 """A rate above _SURGE times the second highest of the last _RECENT looks counts only as that one."""
 _FADE = 0.5
 """The weight at the next look of what was delivered before this one."""
-
-
-class Effort(NamedTuple):
-    """Work done by all processors since the start."""
-
-    busy: int
-    """Nanoseconds, summed over processors, that were not spent waiting."""
-    capacity: float | None = None
-    """Seconds of work that can be done per second, if the engine knows it better than measurements show."""
-    share: float = 0.0
-    """With `capacity`: the share of recent time in which the engine had to work."""
-    under_way: int = 0
-    """Nanoseconds of `busy` in calls under way, whose results are not counted yet."""
-
-
-class Flow(NamedTuple):
-    """The work that arriving tuples would cause if none were dropped."""
-
-    load: float
-    """Seconds of work per second."""
-    kept: float
-    """The same after current drops."""
-    backlog: float
-    """Seconds of work in all waiting tuples that will not be dropped."""
-    done: float
-    """Seconds of work done since the previous reading of the flow, at the same costs."""
-    usable: float
-    """How many workers can be used at once, given how the work is divided over units."""
-    source_work: Floats
-    """By source: seconds of work caused by one tuple."""
-    box_rates: Floats
-    box_loads: Floats
-    box_backlogs: Floats
-    site_rates: Floats
-    site_costs: Floats
-    site_waiting: Floats
-    """Tuples waiting in front of each site."""
-    before: float | None = None
-    """Seconds of work that waited at the previous reading, at current costs."""
-    warming: int = 0
-    """Nanoseconds since then in the first calls of boxes, which say nothing about capacity."""
-    avoidable: float = 0.0
-    """Seconds since then that short trains took beyond what long ones would have."""
-    exact: bool = False
-    """Whether costs are known rather than measured."""
 
 
 class Sheddable(Protocol):
@@ -95,11 +43,11 @@ class Sheddable(Protocol):
     measures: bool
     """Whether costs and capacity have to be measured during the run."""
 
-    def effort(self) -> Effort:
-        """Return the work done by processors since the start."""
+    def look(self, now: int, rates: Floats, keep: Floats) -> Load:
+        """Return the load caused by these arrival rates (by source); `keep` is the share now kept, by site.
 
-    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
-        """Return the flow caused by these arrival rates (by source); `keep` is the share now kept, by site."""
+        Called once per look of the monitor: work done is counted since the previous call.
+        """
 
     def drop(self, entry: Entry) -> DropBox:
         """Return the drop box for an entry, whether or not it is inserted now."""
@@ -132,10 +80,6 @@ class Monitor:
         self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
         self._before: Floats = np.zeros((3, count))  # the same since the start
         self._delivered = Faded(3, count)  # tuples, late ones, their latencies, faded
-        self._busy, self._under_way = drops.effort().busy, 0
-        self._backlog = 0.0
-        self._pressed = 0  # consecutive looks with work waiting all the time
-        self._done = Faded(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived = _arrived(reading.totals(now))
         self._counted: Floats = np.zeros(len(topology.sources))
@@ -148,35 +92,23 @@ class Monitor:
         self._is_overloaded = False
         self._spells = 0
 
-    def look(self, now: int, keep: Floats, forced: frozenset[int]) -> tuple[Observation, Demand]:
-        """Return the observation, and the demand at each site; `keep` is the share now kept, by site.
+    def look(self, now: int, keep: Floats, forced: frozenset[int]) -> Observation:
+        """Return the observation; `keep` is the share now kept, by site.
 
         Outputs in `forced` count as late whatever their graphs say: an adaptive layer has stricter goals for them.
         """
-        drops, totals = self._drops, self._reading.totals(now)
+        totals = self._reading.totals(now)
         counts = _arrived(totals)
         rates = self._lately.read(self._without_surges(counts, now), now).copy()
         usual = self._usually.read(counts, now).copy()
         if now - self._start < _ACQUAINTED:
             usual[:] = np.nan
-        flow = drops.flow(now, rates, keep)
-        observation = self._observe(totals, rates, usual, flow, forced)
-        demand = Demand(
-            drops.sites,
-            self._reading.topology.qos,
-            flow.site_rates,
-            flow.site_costs,
-            drops.nested,
-            flow.load,
-            observation.capacity,
-            observation.late,
-            _noise(rates, flow),
-            flow.site_waiting,
-        )
+        self._reading.learn_shares()
+        observation = self._observe(totals, rates, usual, self._drops.look(now, rates, keep), forced)
         self._diagnose(observation, now)
         seen = now, observation.load, observation.kept, observation.capacity, observation.backlog
         self._history.add(Look(*seen, *self._added))
-        return observation, demand
+        return observation
 
     def _without_surges(self, counts: Floats, now: int) -> Floats:
         """Return arrivals by source, with bursts reduced to what is otherwise usual.
@@ -187,13 +119,13 @@ class Monitor:
         seconds = (now - self._moment) / SECOND
         if seconds > 0:
             self._instants.append((counts - self._arrived) / seconds)
-            self._arrived = counts
+            self._arrived, self._moment = counts, now
             known = np.sort(np.array(self._instants), axis=0)
             second, latest = known[-2 if len(known) > 1 else -1], self._instants[-1]
             self._counted = self._counted + np.where(latest > _SURGE * second, second, latest) * seconds
         return self._counted
 
-    def _observe(self, totals: Totals, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
+    def _observe(self, totals: Totals, rates: Floats, usual: Floats, load: Load, forced: frozenset[int]) -> Observation:
         now, delivered = totals.now, totals.delivered[:-1].astype(np.float64)
         sums: Floats = np.array((delivered, totals.late[:-1], totals.latency[:-1]), np.float64)
         self._added, self._before = sums - self._before, sums
@@ -201,62 +133,18 @@ class Monitor:
         some = np.maximum(tuples, 1e-9)
         late = np.where(tuples > 0, tardy / some, 0.0)
         late[list(forced)] = 1.0
-        waiting, stamps = self._reading.backlog()
+        _, stamps = self._reading.backlog()
         oldest = self._reach.least(stamps)
-        capacity, busy, pressed = self._efforts(now, flow)
         return Observation(
-            now,
-            tuples,
-            late,
-            latency / some,
-            np.where(oldest < NEVER, (now - oldest) / SECOND, 0.0),
-            rates,
-            usual,
-            flow.box_rates,
-            flow.box_loads,
-            waiting,
-            flow.box_backlogs,
-            flow.load,
-            flow.kept,
-            flow.backlog,
-            capacity,
-            busy,
-            flow.before,
-            pressed,
-            np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
+            **vars(load) | {"late": late, "noise": _noise(rates, load.source_work)},
+            now=now,
+            delivered=tuples,
+            latency=latency / some,
+            oldest=np.where(oldest < NEVER, (now - oldest) / SECOND, 0.0),
+            source_rates=rates,
+            usual=usual,
+            utility=np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
         )
-
-    def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
-        """Return capacity (seconds of work per second), the share of time needed, and whether capacity can be trusted.
-
-        Capacity is measurable only under a backlog; until then, full capacity is assumed. An engine without a backlog
-        keeps up, however busy it is: it has the time for short trains, which cost more per tuple. So its busy time is
-        converted to what the same work would take under load.
-        """
-        effort, workers = self._drops.effort(), self._reading.workers
-        spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
-        ended = busy - flow.warming - (0 if flow.exact else effort.under_way - self._under_way)
-        self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now
-        if effort.capacity is not None:
-            return effort.capacity, effort.share, True
-        share = min(1.0, busy / spent)
-        pressed = min(flow.backlog, self._backlog) > _PRESSED
-        self._pressed = self._pressed + 1 if pressed else 0
-        self._backlog = flow.backlog
-        if pressed and ended > 0:
-            # The extra cost of short trains is no lack of time: under load, trains are long.
-            spent_on = ended / SECOND
-            if flow.avoidable > 0:
-                spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
-            self._done.add((flow.done, spent_on), _FADE)
-        # Busy time that is not work in boxes is the engine's own overhead.
-        done, took = self._done.sums.tolist()
-        part = min(1.0, done / took) if done > 0 else 1.0
-        needed = share if pressed else min(share, flow.done / part * SECOND / spent)
-        # Workers that cannot be used are idle however much work there is. With measured costs, a single look may hit a
-        # moment of short trains or of a slow box, so two are needed.
-        shows = flow.exact or self._pressed >= _SHOWN
-        return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._reading.topology, self.diagnosis
@@ -285,12 +173,12 @@ class Monitor:
         }
 
 
-def _noise(rates: Floats, flow: Flow) -> float:
+def _noise(rates: Floats, work: Floats) -> float:
     """Return the standard deviation of the measured load if arrivals are a Poisson process.
 
     A mean that fades with half-life h effectively averages over 2 h / ln 2.
     """
-    return math.sqrt(float((rates * flow.source_work**2).sum()) * math.log(2) / (2 * _LATELY))
+    return math.sqrt(float((rates * work**2).sum()) * math.log(2) / (2 * _LATELY))
 
 
 def _arrived(totals: Totals) -> Floats:
@@ -298,23 +186,12 @@ def _arrived(totals: Totals) -> Floats:
     return (totals.arrived + totals.overdue).astype(np.float64)
 
 
-def upstream(topology: Topology, box: int) -> set[int]:
-    """Return a box and all boxes that lead to it."""
-    pending, boxes = [box], set[int]()
-    while pending:
-        one = pending.pop()
-        if one not in boxes:
-            boxes.add(one)
-            pending += topology.producers[one]
-    return boxes
-
-
 class Reach:
     """Reduces readings of boxes to readings of outputs, over all boxes that lead to each output."""
 
     def __init__(self, topology: Topology) -> None:
         """Concatenate the boxes that lead to each output."""
-        boxes = [np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots]
+        boxes = [np.array(sorted(topology.upstream(root)) if root >= 0 else [], np.int64) for root in topology.roots]
         lengths = np.array([len(some) for some in boxes], np.int64)
         self._count = len(boxes)
         self._filled = np.flatnonzero(lengths)

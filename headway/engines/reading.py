@@ -14,13 +14,14 @@ import numpy as np
 from headway.catalog import BoxReadings, Statistics, Topology
 from headway.checking import CheckedNetwork
 from headway.columns import Floats, Int64s
-from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
+from headway.costs import CostModel, UnitCostModel, UnitCosts, default_arcs, shares_of
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.runs import OutputStatus, Status
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Layout, Measures, OutputReadings, Unit
+from headway.structure import owner
 from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
@@ -42,7 +43,10 @@ class Reading(Measures):
         self.statistics = statistics
         self.layout = Layout(topology, units, exclusive)
         self.model = CostModel(topology, shares_of(checked))
-        """The cost model; replaced when it is measured how boxes divide their tuples."""
+        """The cost model; `learn_shares` updates it."""
+        index = {box.name: at for at, box in enumerate(checked.order)}
+        self._routes = [(index[owner(arc)], arc) for arc in default_arcs(checked) if checked.consumers[arc]]
+        self._shares: dict[str, float] = {}
         self.workers = 1
         """The most steps that may be under way at once."""
         self._unit_model: UnitCostModel | None = None
@@ -67,6 +71,20 @@ class Reading(Measures):
     @abstractmethod
     def longest(self) -> int:
         """The tuples that wait for the consumer that is furthest behind."""
+
+    def learn_shares(self) -> None:
+        """Update the cost model by how boxes with several ports have divided their tuples so far."""
+        if not self._routes:
+            return
+        made = self.statistics.readings().tuples_out
+        shares = {arc: self.carried(box, arc) / int(made[box]) for box, arc in self._routes if made[box]}
+        if shares != self._shares:
+            self._shares = shares
+            self.model = self.model.with_shares(shares_of(self.checked, shares))
+
+    @abstractmethod
+    def carried(self, box: int, arc: str) -> float:
+        """Return how many of its box's tuples went to an arc that is one of several ports and has readers."""
 
     # What policies may ask, as of the latest look
 

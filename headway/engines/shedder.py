@@ -21,7 +21,6 @@ from headway.shedding.losses import LINEAR
 from headway.shedding.semantic import SemanticPlanner
 from headway.shedding.settings import ShedSettings
 from headway.shedding.sites import Entry
-from headway.shedding.strategies import Demand
 from headway.sieves import Sieve
 
 
@@ -67,15 +66,15 @@ class Shedder:
         """Whether anything is being dropped."""
         return bool((self.keep < 1.0).any())
 
-    def look(self, observation: Observation, demand: Demand, forced: frozenset[int]) -> None:
+    def look(self, observation: Observation, forced: frozenset[int]) -> None:
         """Decide what to drop from now on; outputs in `forced` may lose tuples even if the settings do not allow it."""
         if self._off or not (self._may or forced or self.active) or not self._reading.ingest.pressing:
             return
         limits = [
             max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
         ]
-        demand = replace(demand, losses=self._losses())
-        decision, self._memory = self._controller.decide(observation, demand, self._memory, limits, bool(forced))
+        observation = replace(observation, losses=self._losses())
+        decision, self._memory = self._controller.decide(observation, self._memory, limits, bool(forced))
         if decision.held:
             self._held = self._held[0] + 1, decision.held
         if not decision.changed:

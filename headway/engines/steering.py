@@ -81,8 +81,7 @@ class Steering:
                 memory = self._adapting.look(now, memory)
             forced = self._adapting.shedding
         if now >= self._observe_at:
-            observation, demand = self._monitor.look(now, self._shedder.keep, forced)
-            self._shedder.look(observation, demand, forced)
+            self._shedder.look(self._monitor.look(now, self._shedder.keep, forced), forced)
             self._observe_at = now + self._interval
         self._plan_next()
         return memory

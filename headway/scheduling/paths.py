@@ -1,9 +1,10 @@
 """Paths from the sources to the last boxes, as flat arrays: the common part of Chain and MavStream's policies.
 
 Such a policy considers a path as a whole. A tuple that enters it costs ``C1 + S1 C2 + S1 S2 C3 + ...`` seconds on its
-way, and shrinks at each box from its input to its output size, until it leaves the system at the last box. Size over
-cost is the path's progress chart. A policy cuts the path into stretches and assigns a value to each; a box's priority
-is the value of its stretch, the largest if it is on several.
+way, and shrinks at each box from its input to its output size, until it leaves the system at the last box. Tuples that
+a routing filter sends elsewhere are not on the path: its S is the selectivity times the share of the path's route. Size
+over cost is the path's progress chart. A policy cuts the path into stretches and assigns a value to each; a box's
+priority is the value of its stretch, the largest if it is on several.
 
 Priorities change slowly and networks may be large, so they are cached for a while (`PathPriorities`) instead of being
 computed for every plan.
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy as np
 from headway.catalog import BoxReadings, Topology
 from headway.clock import SECOND
 from headway.columns import Floats, Mask, ReadOnly
-from headway.costs import Places
+from headway.costs import CostModel, Places
 from headway.scheduling.policy import Ranked, Term
 from headway.scheduling.snapshot import Layout, Snapshot
 
@@ -124,6 +126,17 @@ class Paths:
         self._box_starts = np.searchsorted(self.box[self._by_box], np.arange(len(topology.boxes)))
         self.level: Floats = _levels(topology)
         """By box: the most boxes that a tuple can have passed before it."""
+        arc = {pair: at for at, pair in enumerate(topology.arcs)}
+        self._followed = np.delete(np.arange(len(self.box)), self._last)
+        self._arcs: Places = np.array([arc[pair] for route in self.routes for pair in pairwise(route)], np.intp)
+        self._shares: Floats = np.ones(len(self.box))  # by place: the share of its box's tuples that stays on the path
+
+    def divided(self, model: CostModel) -> Paths:
+        """Return the paths with the shares of a cost model; without one, all tuples of a box stay on each path."""
+        paths = copy(self)
+        paths._shares = np.ones(len(self.box))
+        paths._shares[self._followed] = model.weights[self._arcs]
+        return paths
 
     def stretches(self, boxes: BoxReadings) -> Stretches:
         """Return every place as a stretch of its own, from readings of the boxes.
@@ -137,7 +150,7 @@ class Paths:
         size = np.where(known, boxes.tuple_size, mean)[self.box]
         after: Floats = np.append(size[1:], 0.0)
         after[self._last] = 0.0  # results leave the system
-        passing = np.minimum(boxes.selectivity, MANY)[self.box]
+        passing = np.minimum(boxes.selectivity, MANY)[self.box] * self._shares
         return Stretches(np.arange(len(size)), self.begins, cost, passing, size, after[: len(size)])
 
     def largest(self, stretches: Stretches, values: Floats) -> Floats:
@@ -181,7 +194,8 @@ class ByPath(Ranked):
         if memory is not None and memory.paths is paths and 0 <= snapshot.now - memory.moment < pause:
             return memory
         boxes = snapshot.boxes
-        made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), self.priorities(paths, boxes), np.inf)
+        priorities = self.priorities(paths.divided(snapshot.measures.model), boxes)
+        made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), priorities, np.inf)
         return PathPriorities(paths, snapshot.now, made)
 
     def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:

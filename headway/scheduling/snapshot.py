@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.catalog import BoxReadings, Topology
 from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
-from headway.costs import Places, UnitCosts
+from headway.costs import CostModel, Places, UnitCosts
 from headway.errors import PolicyError
 
 Made = TypeVar("Made")
@@ -128,6 +128,8 @@ class Measures(ABC):
 
     looks = 0
     """Number of looks so far; what a look did not read cannot be read after the next one."""
+    model: CostModel
+    """The cost model; it is replaced when it is measured how boxes divide their tuples."""
 
     @abstractmethod
     def rates(self, now: int) -> Floats:
@@ -189,6 +191,7 @@ class Moment:
     latencies = cached_property[Floats](lambda self: frozen(self._live().latencies(self._now)))
     costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
     box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
+    model = cached_property[CostModel](lambda self: self._live().model)
     held = cached_property[Floats](lambda self: frozen(self._live().held()))
 
     def latency_of(self, unit: int) -> float:
@@ -230,7 +233,8 @@ class Snapshot(NamedTuple):
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
     measures: Moment
-    """Source of the properties below; `box_costs` is like `costs`, with each box as a unit of its own."""
+    """Source of the properties below; `box_costs` is like `costs`, with each box as a unit of its own, and `model` is
+    the cost model."""
     changed: Sequence[int] | None = None
     """Units whose readings may have changed since this policy's last plan; None if any may have."""
     more: bool = True

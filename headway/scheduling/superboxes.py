@@ -2,7 +2,7 @@
 
 After Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 4.1. A superbox is a unit
 whose boxes lead to an output. A traversal processes all tuples waiting in it; D(b) are the boxes of the unit
-downstream of b, including b, in topological order:
+downstream of b, including b, in topological order. Of a routing filter's tuples only those that stay in the unit count:
 
 - min-cost (``mc``): post-order, each box once, so that a call's overhead is shared by as many tuples as possible;
 - min-latency (``ml``): the nearest results first. Boxes by increasing ``output_cost(b)``, the sum over k in D(b) of
@@ -28,8 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Topology, paths_to_outputs
+from headway.catalog import Topology, members
 from headway.columns import Floats, Int64s, Mask
+from headway.costs import CostModel
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Layout, Snapshot, Unit
 
@@ -52,8 +53,10 @@ _LEAST = 1e-12
 
 def box_units(topology: Topology) -> tuple[Unit, ...]:
     """Return every box as a unit."""
-    reach = paths_to_outputs(topology)
-    return tuple(Unit(name, (at,), reach[at]) for at, name in enumerate(topology.boxes))
+    reached = map(members, topology.reach())
+    return tuple(
+        Unit(name, (at,), outputs) for at, (name, outputs) in enumerate(zip(topology.boxes, reached, strict=True))
+    )
 
 
 def superbox_units(topology: Topology) -> tuple[Unit, ...]:
@@ -101,9 +104,9 @@ def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TraversalView:
-    """The input of a traversal: the topology, and readings as arrays by box."""
+    """The input of a traversal: the cost model, for the topology and shares, and readings as arrays by box."""
 
-    topology: Topology
+    model: CostModel
     waiting: Int64s
     """Waiting tuples."""
     cost: Floats
@@ -119,6 +122,16 @@ class TraversalView:
     A box may be ready without waiting tuples, to pass on a mark such as the end of an input. It must be called, or
     boxes that wait for the mark with tuples of their other inputs would wait for ever.
     """
+
+    @property
+    def topology(self) -> Topology:
+        """Who feeds whom."""
+        return self.model.topology
+
+    def ways(self, boxes: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
+        """Return by box its consumers among the boxes, each with its share of the tuples."""
+        inside, ways = dict.fromkeys(boxes), self.model.ways
+        return {box: [way for way in ways[box] if way[0] in inside] for box in inside}
 
 
 def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
@@ -189,27 +202,26 @@ def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Ca
     able = tuples if view.ready is None else view.ready[own]
     counted = own[able & tuples]
     first = counted[np.argsort(-priorities[counted], kind="stable")[: max(0, k)]]
-    inside = set(boxes)
-    wanted: set[int] = set()
-    pending = [*first.tolist(), *own[able & ~tuples].tolist()]
-    while pending:
-        box = pending.pop()
-        if box not in wanted:
-            wanted.add(box)
-            pending += [one for one in view.topology.consumers[box] if one in inside]
+    wanted = view.topology.downstream([*first.tolist(), *own[able & ~tuples].tolist()], set(boxes))
     return tuple([box for box in boxes if box in wanted])
 
 
 def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
     """Return by box the expected seconds until one result comes out of the tuples that wait at it."""
     own = np.array(boxes, np.intp)
-    passing = dict(zip(boxes, view.selectivity[own].tolist(), strict=True))
-    seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
     flow = _Flow(view, boxes)
+    ways = view.ways(boxes)
+    passing = {
+        box: selectivity * min(1.0, sum([share for _, share in ways[box]]) or delivered or 1.0)
+        for box, selectivity, delivered in zip(
+            boxes, view.selectivity[own].tolist(), view.model.delivers[own].tolist(), strict=True
+        )
+    }
+    seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
     yields: dict[int, float] = {}
     costs: dict[int, float] = {}
     for box in sorted(boxes, reverse=True):
-        consumers = flow.consumers(box)
+        consumers = [one for one, _ in ways[box]]
         if len(consumers) > 1:  # the branches may meet again, and a box counts once
             below = flow.below(box)[1:]
             yields[box] = passing[box] * float(np.prod([passing[one] for one in below]))
@@ -235,9 +247,8 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
     own = np.array(sequence, np.intp)
     queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
     seconds, overhead = view.cost[own].tolist(), view.overhead[own].tolist()
-    passing = view.selectivity[own].tolist()
-    consumers = {box: [one for one in view.topology.consumers[box] if one in queued] for box in queued}
-    outputs = set(view.topology.roots)
+    passing, delivers = view.selectivity[own].tolist(), view.model.delivers[own].tolist()
+    ways = view.ways(queued)
     now = results = latency = 0.0
     for at, box in enumerate(sequence):
         tuples, queued[box] = queued[box], 0.0
@@ -245,11 +256,12 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
         start = now + overhead[at] * min(1.0, tuples)
         now = start + seconds[at] * tuples
         emitted = tuples * passing[at]
-        if box in outputs or not consumers[box]:
-            results += emitted
-            latency += emitted * (start + seconds[at] * (tuples + 1) / 2)
-        for one in consumers[box]:
-            queued[one] += emitted
+        if delivers[at] or not ways[box]:
+            delivered = emitted * min(1.0, delivers[at] or 1.0)
+            results += delivered
+            latency += delivered * (start + seconds[at] * (tuples + 1) / 2)
+        for one, share in ways[box]:
+            queued[one] += emitted * share
     return now, latency / results if results > 0 else 0.0
 
 
@@ -259,7 +271,7 @@ class _Flow:
     def __init__(self, view: TraversalView, boxes: Boxes) -> None:
         """Start from the boxes that have input now."""
         self._boxes = boxes
-        self._consumers = view.topology.consumers
+        self._topology = view.topology
         self._inside = set(boxes)
         own = np.array(boxes, np.intp)
         some = view.waiting[own] > 0 if view.ready is None else (view.waiting[own] > 0) | view.ready[own]
@@ -268,16 +280,11 @@ class _Flow:
 
     def consumers(self, box: int) -> list[int]:
         """Return the boxes of the unit that read a box."""
-        return [one for one in self._consumers[box] if one in self._inside]
+        return [one for one in self._topology.consumers[box] if one in self._inside]
 
     def below(self, box: int) -> list[int]:
         """Return D(box): the box and those of the unit downstream of it, in topological order."""
-        found, pending = {box}, [box]
-        while pending:
-            new = [one for one in self.consumers(pending.pop()) if one not in found]
-            found.update(new)
-            pending += new
-        return sorted(found)  # boxes are numbered in topological order
+        return sorted(self._topology.downstream([box], self._inside))
 
     def call(self, box: int) -> list[int]:
         """Call a box: its input moves to its consumers. Return the consumers that had no input before."""
@@ -317,7 +324,6 @@ class Traverser:
 
     def __init__(self, topology: Topology, traversal: str, span: int | None = None) -> None:
         """Use a traversal by name; with `span`, only over the spanner of that many urgent boxes."""
-        self._topology = topology
         self._order = TRAVERSALS[traversal].order
         self._span = span
         self._seen: Snapshot | None = None
@@ -343,7 +349,7 @@ class Traverser:
         boxes = snapshot.boxes
         self._seen = snapshot
         self._view = TraversalView(
-            self._topology,
+            snapshot.measures.model,
             snapshot.box_waiting,
             boxes.cost,
             boxes.overhead,

@@ -31,7 +31,7 @@ from headway.columns import Floats
 from headway.fading import left_after, mixed
 from headway.shedding.decisions import UNSHOWN, ControllerMemory, Decision, does_not_pay, nothing_allowed
 from headway.shedding.diagnosis import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
-from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
+from headway.shedding.forecasts import PAST, Outlook, kept_of
 from headway.shedding.settings import ShedSettings
 from headway.shedding.strategies import Demand, Graded, Strategy, work_saved
 
@@ -140,7 +140,6 @@ class Controller:
     def decide(
         self,
         observation: Observation,
-        demand: Demand,
         memory: ControllerMemory,
         most: Sequence[float] | None = None,
         forced: bool = False,
@@ -152,18 +151,18 @@ class Controller:
         has stricter goals than the graphs, and the forecast is not asked whether dropping pays.
         """
         limits = self.limits if most is None else tuple(map(float, most))
-        if len(memory.keep) != len(demand.sites):
-            memory = replace(memory, keep=np.ones(len(demand.sites)), excess=0.0)
-        memory = self._follow(observation, demand, memory)
-        case = self._judge(observation, demand, memory)
+        if len(memory.keep) != len(observation.sites):
+            memory = replace(memory, keep=np.ones(len(observation.sites)), excess=0.0)
+        memory = self._follow(observation, memory)
+        case = self._judge(observation, memory)
         memory = self._count(case, observation, memory)
-        prospect = None if forced or not self._sparing else self._prospect(case, observation, demand, memory)
+        outlook = None if forced or not self._sparing else self._outlook(case, observation, memory)
         if self._sparing:
-            memory = self._remember(case, observation, demand, memory)
+            memory = self._remember(case, observation, memory)
         excess = self._excess(case, observation, memory, limits)
-        if prospect is not None and memory.excess > 0:
+        if outlook is not None and memory.excess > 0:
             # While the load exceeds the capacity, shedding would only have to start again.
-            useful = case.load > case.can_do or prospect.gain(memory.keep) > 0
+            useful = case.load > case.can_do or outlook.gain(memory.keep) > 0
             memory = replace(memory, idle=0 if useful else memory.idle + 1)
             if memory.idle >= self.settings.hold:
                 excess = 0.0
@@ -176,56 +175,48 @@ class Controller:
             return Decision(memory.keep, memory.excess, False, memory.reason, held), memory
         # While the load exceeds the capacity, the current shares may stay if no others pay and limits still allow them.
         stays = case.load > case.can_do and case.saved <= excess + case.band and self._allowed(memory, limits)
-        return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect, stays)
+        return self._enact(excess, case, observation, replace(memory, limits=limits), outlook, stays)
 
     def _allowed(self, memory: ControllerMemory, limits: tuple[float, ...]) -> bool:
         """Return whether the limits have not changed since the current shares, and the total limit is kept."""
         return limits == memory.limits and memory.part <= self.settings.most_in_all + 0.5 * self.settings.band
 
-    def _prospect(self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory) -> Prospect:
+    def _outlook(self, case: _Case, observation: Observation, memory: ControllerMemory) -> Outlook:
         """Return the forecast of whether dropping pays."""
         count = len(self._topology.outputs)
-        waits = demand.waiting * demand.costs if len(demand.waiting) == len(memory.keep) else np.zeros(len(memory.keep))
+        dropped = 0.0
+        if len(observation.waiting) == len(memory.keep):
+            dropped = work_saved(observation.waiting * observation.costs, memory.keep, observation.nested)
         # Trains come and go: only what waited at both observations is a queue.
         ages = np.minimum(observation.oldest, memory.ages) if len(memory.ages) == count else observation.oldest
-        known = observation.delivered > 0
-        outlook = Outlook(
-            self._topology.qos,
-            losses_of(self._topology.qos, demand.losses),
+        return Outlook(
+            observation,
             case.can_do,
-            case.load,
-            observation.backlog + work_saved(waits, memory.keep, demand.nested),
+            observation.backlog + dropped,
             ages,
-            np.where(known, np.maximum(observation.latency - observation.oldest, 0.0), 0.0),
             (observation.now - memory.began) / SECOND,
-            np.ones(count) if observation.utility is None else observation.utility,
             memory.kept if len(memory.kept) == count else np.ones(count),
             _AHEAD + _BELIEVED * (observation.now - memory.since) / SECOND,
-            ~known & (observation.oldest > 0),
         )
-        return Prospect(outlook, demand)
 
-    def _remember(
-        self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
-    ) -> ControllerMemory:
+    def _remember(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
         """Record in the memory the kept shares, the ages of waiting tuples, and since when there is an overload."""
         count, now = len(self._topology.outputs), observation.now
         kept = memory.kept if len(memory.kept) == count else np.ones(count)
         past = min((now - memory.began) / SECOND, PAST)
         part = min(self.settings.interval.seconds / max(past, self.settings.interval.seconds), 1.0)
-        kept = kept + (kept_of(demand, memory.keep) - kept) * part
+        kept = kept + (kept_of(observation, memory.keep) - kept) * part
         since = memory.since if case.surplus > 0 or memory.excess > 0 else now
         return replace(memory, kept=kept, ages=observation.oldest, since=since)
 
-    def _follow(self, observation: Observation, demand: Demand, memory: ControllerMemory) -> ControllerMemory:
+    def _follow(self, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
         """Record the capacity and the flow of work in the memory."""
         if memory.looked is None:
             begun = observation.now - self.settings.interval.nanoseconds
             memory = replace(memory, began=begun, since=begun)
         passed = 0.0 if memory.looked is None else (observation.now - memory.looked) / SECOND
-        read = observation.capacity if _positive(observation.capacity) else demand.capacity
-        capacity, proven = memory.capacity, memory.proven
-        if _positive(read):
+        read, capacity, proven = observation.capacity, memory.capacity, memory.proven
+        if math.isfinite(read) and read > 0:
             if observation.busy > _AT_WORK:
                 capacity = mixed(capacity, read, left_after(passed, _CAPACITY)) if proven else read
                 proven = True
@@ -259,9 +250,9 @@ class Controller:
             fresh=False,
         )
 
-    def _judge(self, observation: Observation, demand: Demand, memory: ControllerMemory) -> _Case:
+    def _judge(self, observation: Observation, memory: ControllerMemory) -> _Case:
         """Return how much work should be saved and how much is."""
-        load, can_do = max(demand.load, 0.0), memory.can_do
+        load, can_do = max(observation.load, 0.0), memory.can_do
         fits = can_do * self.settings.headroom
         surplus = max(observation.backlog - self._allowance * can_do, 0.0)
         wanted = load - fits + min(surplus / self._drain, fits * (1 - _LEAST))
@@ -274,8 +265,8 @@ class Controller:
             surplus=surplus,
             wanted=wanted,
             needed=min(max(wanted, 0.0), self.settings.most_in_all * load),
-            saved=_saved(demand, memory.keep),
-            band=max(self.settings.band * max(can_do, load), _CHANCE * demand.noise),
+            saved=_saved(observation, memory.keep),
+            band=max(self.settings.band * max(can_do, load), _CHANCE * observation.noise),
         )
 
     def _count(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
@@ -361,23 +352,22 @@ class Controller:
         excess: float,
         case: _Case,
         observation: Observation,
-        demand: Demand,
         memory: ControllerMemory,
-        prospect: Prospect | None,
+        outlook: Outlook | None,
         stays: bool,
     ) -> tuple[Decision, ControllerMemory]:
         """Get shares from the strategy and reset the counters; with `stays`, keep the current ones if none pay."""
-        keep = np.ones(len(demand.sites))
-        if excess > 0 and prospect is None:
-            keep = self._shares(excess, case, observation, demand, memory)
-        elif excess > 0 and prospect is not None:
-            tried = [self._shares(part * excess, case, observation, demand, memory) for part in _LESS]
-            gains = [prospect.gain(one) for one in tried]
+        keep = np.ones(len(observation.sites))
+        if excess > 0 and outlook is None:
+            keep = self._shares(excess, case, observation, memory)
+        elif excess > 0 and outlook is not None:
+            tried = [self._shares(part * excess, case, observation, memory) for part in _LESS]
+            gains = [outlook.gain(one) for one in tried]
             best = int(np.argmax(gains))
             if gains[best] > 0:
                 keep, excess = tried[best], _LESS[best] * excess
             elif memory.excess <= 0 or stays:
-                held = "" if memory.excess > 0 else self._held(tried[0], memory, prospect)
+                held = "" if memory.excess > 0 else self._held(tried[0], memory, outlook)
                 return Decision(memory.keep, memory.excess, False, memory.reason, held), memory
             else:
                 excess = 0.0
@@ -385,10 +375,10 @@ class Controller:
         changed = bool((np.abs(keep - memory.keep) > (_SAME if excess > 0 else 0.0)).any())
         if not changed:
             keep = memory.keep
-        saved = _saved(demand, keep)
+        saved = _saved(observation, keep)
         reason = memory.reason
         if changed or memory.excess <= 0 or excess <= 0:
-            thinned = _saved(self._with_backlog(demand, case, observation, memory.keep), keep)
+            thinned = _saved(self._with_backlog(case, observation, memory.keep), keep)
             reason = self._reason(excess, thinned, case, observation)
         keep.flags.writeable = False
         memory = replace(
@@ -409,38 +399,36 @@ class Controller:
         held = self._held(keep, memory, None) if excess > 0 else ""
         return Decision(keep, excess, changed, reason, held), memory
 
-    def _held(self, keep: Floats, memory: ControllerMemory, prospect: Prospect | None) -> str:
+    def _held(self, keep: Floats, memory: ControllerMemory, outlook: Outlook | None) -> str:
         """Return why the strategy's shares are not used, or why it drops nothing."""
         if not (keep < 1.0).any():
             return nothing_allowed(self.settings.strategy, self._topology.outputs, memory.limits)
-        return "" if prospect is None else does_not_pay(*prospect.worths(keep))
+        return "" if outlook is None else does_not_pay(outlook.worth(keep), outlook.worth(np.ones(len(keep))))
 
-    def _shares(
-        self, excess: float, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
-    ) -> Floats:
+    def _shares(self, excess: float, case: _Case, observation: Observation, memory: ControllerMemory) -> Floats:
         """Return by site the share to keep.
 
         A backlog is reduced by dropping at sites that must drop because of the load anyway. Other sites drop for it
         only if latency goals are missed for long: a backlog is temporary, dropped tuples are lost for good.
         """
-        asked = self._with_backlog(demand, case, observation, memory.keep)
+        asked = self._with_backlog(case, observation, memory.keep)
         keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
         lasting = max(case.load - case.fits, case.band)
         if case.surplus > 0 and lasting < excess and memory.missed < _LONG_STUCK * self.settings.hold:
-            steady = self._strategy.shares(demand, lasting, memory.limits)
+            steady = self._strategy.shares(observation, lasting, memory.limits)
             keep = np.where(steady < 1.0, keep, 1.0)
         return keep
 
-    def _with_backlog(self, demand: Demand, case: _Case, observation: Observation, keep: Floats) -> Demand:
+    def _with_backlog(self, case: _Case, observation: Observation, keep: Floats) -> Demand:
         """Return the demand with the tuples waiting at the sites counted as if they arrived within the drain time.
 
         A drop box thins out the tuples waiting before it, too. Without this, outputs that tolerate no loss would pay
         for a backlog that disappears once tolerant outputs give way.
         """
-        if len(demand.waiting) != len(keep) or case.surplus <= 0 or observation.backlog <= 0:
-            return demand
+        if len(observation.waiting) != len(keep) or case.surplus <= 0 or observation.backlog <= 0:
+            return observation
         counted = min(case.surplus / self._drain, case.fits * (1 - _LEAST)) / observation.backlog
-        return replace(demand, rates=demand.rates + demand.waiting * keep * counted)
+        return replace(observation, rates=observation.rates + observation.waiting * keep * counted)
 
     def _reason(self, excess: float, saved: float, case: _Case, observation: Observation) -> str:
         room = f"{case.can_do:.2f} × {self.settings.headroom:g} can be done"
@@ -460,7 +448,3 @@ class Controller:
 
 def _saved(demand: Demand, keep: Floats) -> float:
     return work_saved(demand.rates * demand.costs, keep, demand.nested)
-
-
-def _positive(value: float) -> bool:
-    return math.isfinite(value) and value > 0

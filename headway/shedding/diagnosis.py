@@ -15,9 +15,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from headway.catalog import Topology
-from headway.columns import Floats, Int64s
+from headway.columns import Floats
 from headway.costs import HEADROOM
 from headway.network.qos import QoS
+from headway.shedding.strategies import Demand
 
 BUSY = 0.95
 """The busy share of time above which an engine counts as never idle."""
@@ -27,50 +28,47 @@ RISEN = 1.2
 """The ratio of a source's rate to its usual rate above which it can be the cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """An engine's readings of its own run at one moment. The arrays must not be changed.
+@dataclass(frozen=True, kw_only=True)
+class Load(Demand):
+    """An engine's demand, with its work at one moment."""
 
-    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy. "Recent" values
-    are means over time in which older measurements count less.
+    kept: float
+    """Seconds of work per second that remain with the current dropping."""
+    backlog: float
+    """Seconds of work in all waiting tuples that will not be dropped."""
+    busy: float
+    """The recent share of time that the engine needed; time spent only because it was free is not counted."""
+    source_work: Floats
+    """By source: seconds of work that one tuple causes, in all boxes together."""
+    box_load: Floats
+    """By box: seconds of work per second that arrivals would cause in the box itself if nothing were dropped."""
+    box_backlog: Floats
+    """By box: the seconds of work until all tuples that wait there are delivered."""
+    before: float | None = None
+    """Seconds of work waiting at the previous look, at current costs; None if unknown."""
+    pressed: bool = True
+    """Whether work has been waiting all the time, so that the work done shows the capacity."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation(Load):
+    """The load of a run, with the rates of its sources and the state of its outputs.
+
+    "Recent" values are means over time in which older measurements count less.
     """
 
     now: int
     """The moment, in nanoseconds on the run's clock."""
     delivered: Floats
     """By output: tuples delivered recently."""
-    late: Floats
-    """By output: the share of those outside the good zone, or outside stricter goals; 0 if there are none."""
     latency: Floats
     """By output: their mean latency, in seconds."""
     oldest: Floats
     """By output: the age of the oldest tuple waiting on the way to it, in seconds; 0 if none are waiting."""
-    rates: Floats
+    source_rates: Floats
     """By source: the recent rate in tuples per second."""
     usual: Floats
     """By source: its long-term or declared rate; NaN if unknown."""
-    rate_in: Floats
-    """By box: tuples per second that would arrive at it if nothing were dropped."""
-    box_load: Floats
-    """By box: seconds of work per second that these cause in the box itself."""
-    waiting: Int64s
-    """By box: the number of waiting tuples."""
-    box_backlog: Floats
-    """By box: the seconds of work until all of these are delivered."""
-    load: float
-    """Seconds of work per second that all arrivals would cause if nothing were dropped."""
-    kept: float
-    """Seconds of work per second that remain with the current dropping."""
-    backlog: float
-    """Seconds of work waiting in all queues."""
-    capacity: float
-    """Seconds of work that can be done per second of busy time, by all workers."""
-    busy: float
-    """The recent share of time that the engine needed; time spent only because it was free is not counted."""
-    before: float | None = None
-    """Seconds of work waiting at the previous observation, at current costs; None if unknown."""
-    pressed: bool = True
-    """Whether work has been waiting all the time, so that the work done shows the capacity."""
     utility: Floats | None = None
     """By output: the mean utility, by latency, of all results since the start; None if unknown."""
 
@@ -160,10 +158,9 @@ def find_culprit(observation: Observation, topology: Topology, headroom: float =
     or, if the load is within the usable capacity, the one with the longest backlog. None in a network without work.
     """
     known = ~np.isnan(observation.usual)
-    rises = known & (observation.rates > RISEN * observation.usual)
+    rises = known & (observation.source_rates > RISEN * observation.usual)
     if rises.any():
-        surplus = np.where(rises, observation.rates - observation.usual, 0.0)
-        extra = surplus / np.maximum(observation.rates, 1e-300) * work_by_source(observation, topology)
+        extra = np.where(rises, observation.source_rates - observation.usual, 0.0) * observation.source_work
         source = int(np.argmax(extra))
         if extra[source] > 0:
             return Culprit("source", source, topology.sources[source], _rise(observation, source))
@@ -182,34 +179,5 @@ def find_culprit(observation: Observation, topology: Topology, headroom: float =
 
 
 def _rise(observation: Observation, source: int) -> str:
-    rate, usual = float(observation.rates[source]), float(observation.usual[source])
+    rate, usual = float(observation.source_rates[source]), float(observation.usual[source])
     return f"{rate / usual:.2g} times its usual rate" if usual > 0 else f"{rate:.3g} tuples/s, usually none"
-
-
-def work_by_source(observation: Observation, topology: Topology) -> Floats:
-    """Return by source the seconds of work per second that its tuples cause in all boxes.
-
-    A box's work is attributed to its producers in proportion to their rates, as it is not known here how much a box
-    sends to each of its readers. One pass in reverse topological order.
-    """
-    caused = observation.box_load.tolist()
-    rates = observation.rate_in.tolist()
-    read: list[list[int]] = [[] for _ in topology.boxes]
-    for source, readers in enumerate(topology.readers):
-        for box in readers:
-            read[box].append(source)
-    work = [0.0] * len(topology.sources)
-    flows = observation.rates.tolist()
-    for box in range(len(topology.boxes) - 1, -1, -1):
-        if caused[box] <= 0:
-            continue
-        producers, sources = topology.producers[box], read[box]
-        total = sum(rates[producer] for producer in producers) + sum(flows[source] for source in sources)
-        if total <= 0:
-            continue
-        per_tuple = caused[box] / total
-        for producer in producers:
-            caused[producer] += per_tuple * rates[producer]
-        for source in sources:
-            work[source] += per_tuple * flows[source]
-    return np.array(work, np.float64)

@@ -12,19 +12,19 @@ W seconds; if a policy prefers some outputs, the age of their waiting tuples sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headway.columns import Floats
-from headway.network.qos import Graph, QoS
+from headway.network.qos import Graph
+from headway.shedding.diagnosis import Observation
 from headway.shedding.losses import loss_graph
 from headway.shedding.strategies import Demand, work_saved
 
-Mask = npt.NDArray[np.bool_]
 _G = TypeVar("_G", bound="Graph | None")
 
 POINTS = 12
@@ -37,113 +37,89 @@ UNEVEN = 10.0
 """The largest factor by which an output may be served later than in order of arrival."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """The situation for given shares to keep."""
-
-    load: float
-    """Seconds of work per second that remain."""
-    backlog: float
-    """Seconds of waiting work that remain."""
-    kept: Floats
-    """By output: the share of its tuples that is kept."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outlook:
-    """The current state of a run; arrays by output."""
+    """The current state of a run, and a forecast from it; arrays by output."""
 
-    qos: tuple[QoS, ...]
-    losses: tuple[Graph, ...]
-    """The output's loss graph."""
+    seen: Observation
     capacity: float
     """Seconds of work that can be done per second."""
-    load: float
-    """Seconds of work that arrive per second."""
     backlog: float
     """Seconds of waiting work, as if nothing were dropped."""
     ages: Floats
     """The age of the oldest tuple on the way to the output, in seconds."""
-    beside: Floats
-    """Seconds of latency that are not spent in queues, but in windows, for example."""
     past: float
     """Seconds since the run began."""
-    utility: Floats
-    """The mean utility, by latency, of its results so far."""
     kept: Floats
     """The share of its tuples that was kept so far."""
     horizon: float
     """Seconds of future arrivals that are included."""
-    starved: Mask | None = None
-    """Whether tuples wait on the way to the output and none were delivered recently."""
 
-    def worth(self, option: Scenario, free: bool = False) -> float:
-        """Return the mean worth of the outputs, over past deliveries and the forecast.
+    def gain(self, keep: Floats) -> float:
+        """Return the gain in worth of shares over dropping nothing; what they lose counts 1 + MARGIN times."""
+        worth = self.worth(keep)
+        cost = max(self.worth(keep, free=True) - worth, 0.0)
+        return worth - self.worth(np.ones(len(keep))) - MARGIN * cost
+
+    def worth(self, keep: Floats, free: bool = False) -> float:
+        """Return the mean worth of the outputs with shares to keep, over past deliveries and the forecast.
 
         If `free`, future dropping does not count as loss: for computing what it gains.
         """
-        count = len(self.qos)
+        seen, count = self.seen, len(self.seen.qos)
         if not count or self.capacity <= 0:
             return 0.0
+        load, backlog = self._left(keep)
         wait = self.backlog / self.capacity
-        in_turn = wait * min(1.0, self.capacity / self.load) if self.load > 0 else wait
+        in_turn = wait * min(1.0, self.capacity / seen.load) if seen.load > 0 else wait
         uneven = np.clip(self.ages / max(in_turn, 1e-9), 0.0, UNEVEN) if in_turn > 0 else np.zeros(count)
-        behind = uneven * option.backlog / self.capacity  # the latency of what arrives now
-        slope = uneven * (option.load / self.capacity - 1.0)
+        behind = uneven * backlog / self.capacity  # the latency of what arrives now
+        slope = uneven * (load / self.capacity - 1.0)
         waits = np.outer(self.ages, _SHARES) + np.outer(behind, 1 - _SHARES)
         comes = np.maximum(behind[:, None] + np.outer(slope * self.horizon, _SHARES), 0.0)
-        of_waits, of_comes = (self._utilities(one + self.beside[:, None]) for one in (waits, comes))
+        known = seen.delivered > 0
+        # Latency that is not spent in queues, but in windows, for example.
+        beside = np.where(known, np.maximum(seen.latency - seen.oldest, 0.0), 0.0)[:, None]
+        of_waits, of_comes = self._utilities(waits + beside), self._utilities(comes + beside)
         past, coming = min(self.past, PAST), self.ages + self.horizon
         utility = (of_waits * self.ages + of_comes * self.horizon) / np.maximum(coming, 1e-12)
-        if self.starved is not None:
-            # If a policy does not serve an output at all, nothing shows that dropping would help it.
-            utility = np.where(self.starved, self._utilities((self.ages + self.horizon)[:, None]), utility)
-        delivered, was = coming * option.kept, past * self.kept
-        mean = (was * self.utility + delivered * utility) / np.maximum(was + delivered, 1e-12)
+        # If a policy does not serve an output at all, nothing shows that dropping would help it.
+        starved = ~known & (seen.oldest > 0)
+        utility = np.where(starved, self._utilities((self.ages + self.horizon)[:, None]), utility)
+        delivered, was = coming * kept_of(seen, keep), past * self.kept
+        before = np.ones(count) if seen.utility is None else seen.utility
+        mean = (was * before + delivered * utility) / np.maximum(was + delivered, 1e-12)
         share = self.kept if free else (was + delivered) / np.maximum(past + coming, 1e-12)
         loss = np.zeros(count)
-        for graph, places in _alike(self.losses).items():
+        for graph, places in self._losses.items():
             loss[places] = graph.values(100 * share[places])
         return float((mean * loss).mean())
 
+    def _left(self, keep: Floats) -> tuple[float, float]:
+        """Return the seconds of work that remain with some shares: per second of arrivals, and waiting."""
+        seen = self.seen
+        saved = work_saved(seen.rates * seen.costs, keep, seen.nested)
+        if len(seen.waiting) == len(keep):
+            thinned = work_saved(seen.waiting * seen.costs, keep, seen.nested)
+        else:
+            thinned = self.backlog * saved / seen.load if seen.load > 0 else 0.0
+        return max(seen.load - saved, 0.0), max(self.backlog - thinned, 0.0)
+
+    @cached_property
+    def _losses(self) -> dict[Graph, list[int]]:
+        return _alike([loss_graph(self.seen.qos, at, self.seen.losses) for at in range(len(self.seen.qos))])
+
+    @cached_property
+    def _latencies(self) -> dict[Graph | None, list[int]]:
+        return _alike([graphs.latency for graphs in self.seen.qos])
+
     def _utilities(self, seconds: Floats) -> Floats:
         """Return by output the mean utility of results with the given latencies."""
-        found = np.ones(len(self.qos))
-        for graph, places in _alike([graphs.latency for graphs in self.qos]).items():
+        found = np.ones(len(self.seen.qos))
+        for graph, places in self._latencies.items():
             if graph is not None:
                 found[places] = graph.values(seconds[places]).mean(axis=1)
         return found
-
-    def gain(self, option: Scenario, nothing: Scenario, margin: float) -> float:
-        """Return the gain in worth of an option over dropping nothing; its loss counts 1 + `margin` times."""
-        worth = self.worth(option)
-        cost = max(self.worth(option, free=True) - worth, 0.0)
-        return worth - self.worth(nothing) - margin * cost
-
-
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """Evaluates shares to keep by a forecast."""
-
-    outlook: Outlook
-    demand: Demand
-
-    def gain(self, keep: Floats) -> float:
-        """Return the gain in worth of shares over dropping nothing, less the required margin."""
-        return self.outlook.gain(self._option(keep), self._option(np.ones(len(keep))), MARGIN)
-
-    def worths(self, keep: Floats) -> tuple[float, float]:
-        """Return the mean worth of the outputs with some shares, and without dropping."""
-        return self.outlook.worth(self._option(keep)), self.outlook.worth(self._option(np.ones(len(keep))))
-
-    def _option(self, keep: Floats) -> Scenario:
-        demand, outlook = self.demand, self.outlook
-        saved = work_saved(demand.rates * demand.costs, keep, demand.nested)
-        if len(demand.waiting) == len(keep):
-            thinned = work_saved(demand.waiting * demand.costs, keep, demand.nested)
-        else:
-            thinned = outlook.backlog * saved / outlook.load if outlook.load > 0 else 0.0
-        return Scenario(max(outlook.load - saved, 0.0), max(outlook.backlog - thinned, 0.0), kept_of(demand, keep))
 
 
 def kept_of(demand: Demand, keep: Floats) -> Floats:
@@ -155,11 +131,6 @@ def kept_of(demand: Demand, keep: Floats) -> Floats:
 
 
 _SHARES: Floats = (np.arange(POINTS) + 0.5) / POINTS
-
-
-def losses_of(qos: Sequence[QoS], instead: Mapping[int, Graph] | None = None) -> tuple[Graph, ...]:
-    """Return by output its loss graph, or the one in `instead`."""
-    return tuple(loss_graph(qos, at, instead or {}) for at in range(len(qos)))
 
 
 def _alike(graphs: Sequence[_G]) -> dict[_G, list[int]]:

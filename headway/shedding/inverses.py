@@ -40,7 +40,7 @@ from headway.shedding.intervals import (
     upto,
 )
 from headway.shedding.sites import Entry
-from headway.structure import owner
+from headway.structure import owner, upstream
 
 if TYPE_CHECKING:
     from headway.expressions import Functions
@@ -340,19 +340,14 @@ class Route:
 
     def _between(self, index: dict[str, int], first: int) -> tuple[Box, ...]:
         order, inputs = self.checked.order, self.checked.inputs
-        upstream: set[int] = set()
-        pending = [index.get(owner(self.target), -1)]
-        while pending:
-            at = pending.pop()
-            if at >= first and at not in upstream:  # boxes before the entry cannot be downstream of it
-                upstream.add(at)
-                pending += [index.get(owner(item), -1) for item in inputs[order[at].name] if isinstance(item, str)]
+        above = upstream(inputs, [owner(self.target)])
         self._reached: set[str] = set()
-        for at in sorted(upstream):
+        # What stands before the entry leads to it, not from it.
+        for at in sorted(at for name in above if (at := index.get(name, -1)) >= first):
             name = order[at].name
             if any(self.leads(name, place) for place in range(len(inputs[name]))):
                 self._reached.add(name)
-        return tuple(order[at] for at in sorted(upstream) if order[at].name in self._reached)
+        return tuple(order[at] for at in sorted(map(index.__getitem__, self._reached)))
 
     @property
     def schema(self) -> Schema:

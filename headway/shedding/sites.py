@@ -20,9 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from headway.catalog import Topology
+from headway.catalog import Topology, members
 
 Inputs = Sequence[Sequence[int]]
 """By box, for each of its stream inputs: the producing box; a source is -1 minus its number."""
@@ -58,14 +56,14 @@ def find_sites(topology: Topology, inputs: Inputs) -> tuple[Site, ...]:
     A site comes after all sites that its tuples may have passed before. `inputs` gives the inputs that producers are
     connected to, which `topology` lacks; a box that leads to no output has no site.
     """
-    reach = _reach(topology, inputs)
+    reach = topology.reach()
     entries: dict[int, list[Entry]] = {}
     for box, producers in enumerate(inputs):
         for place, producer in enumerate(producers):
             if reach[box] and (producer < 0 or reach[producer] != reach[box]):
                 entries.setdefault(reach[box], []).append(Entry(box, place, producer))
     order = sorted(entries, key=lambda outputs: (-outputs.bit_count(), entries[outputs][0]))
-    return tuple(Site(_name(topology, entries[one]), _members(one), tuple(entries[one])) for one in order)
+    return tuple(Site(_name(topology, entries[one]), members(one), tuple(entries[one])) for one in order)
 
 
 def nested(sites: Sequence[Site], inputs: Inputs) -> tuple[tuple[int, ...], ...]:
@@ -80,23 +78,9 @@ def nested(sites: Sequence[Site], inputs: Inputs) -> tuple[tuple[int, ...], ...]
         passed.append(_common(ways))
     inner: list[list[int]] = [[] for _ in sites]
     for at, site in enumerate(sites):
-        for outer in _members(_common([passed[one.producer] if one.producer >= 0 else 0 for one in site.entries])):
+        for outer in members(_common([passed[one.producer] if one.producer >= 0 else 0 for one in site.entries])):
             inner[outer].append(at)
     return tuple(tuple(one) for one in inner)
-
-
-def _reach(topology: Topology, inputs: Inputs) -> list[int]:
-    """Return by box the outputs that it leads to, as bits."""
-    reach = [0] * len(topology.boxes)
-    for output, root in enumerate(topology.roots):
-        if root >= 0:
-            reach[root] |= 1 << output
-    # Boxes are in topological order, so in reverse a box's readers come before it.
-    for box in range(len(reach) - 1, -1, -1):
-        for producer in inputs[box]:
-            if producer >= 0:
-                reach[producer] |= reach[box]
-    return reach
 
 
 def _common(sets: Sequence[int]) -> int:
@@ -107,14 +91,6 @@ def _common(sets: Sequence[int]) -> int:
     for one in sets[1:]:
         common &= one
     return common
-
-
-def _members(bits: int) -> tuple[int, ...]:
-    """Return the numbers of the bits that are set, ascending."""
-    if bits.bit_count() <= 1:
-        return (bits.bit_length() - 1,) if bits else ()
-    packed = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
-    return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())
 
 
 def _name(topology: Topology, entries: Sequence[Entry]) -> str:

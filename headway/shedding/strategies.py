@@ -20,9 +20,17 @@ from headway.plugins import Registry
 from headway.shedding.sites import Site
 
 
-@dataclass(frozen=True, slots=True)
+def _unknown() -> Floats:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
 class Demand:
-    """The flows at the sites as if nothing were dropped, and the capacity; arrays by site."""
+    """The flows at the sites as if nothing were dropped, and the capacity; arrays by site.
+
+    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy. The arrays must
+    not be changed.
+    """
 
     sites: tuple[Site, ...]
     qos: tuple[QoS, ...]
@@ -37,11 +45,11 @@ class Demand:
     """Seconds of work per second that all arrivals cause."""
     capacity: float
     """Seconds of work that can be done per second."""
-    late: Floats
-    """By output: the share of recent results outside the good zone."""
+    late: Floats = field(default_factory=_unknown)
+    """By output: the share of recent results outside the good zone, or outside stricter goals."""
     noise: float = 0.0
     """The standard deviation of the load, from random arrivals."""
-    waiting: Floats = field(default_factory=lambda: np.zeros(0))
+    waiting: Floats = field(default_factory=_unknown)
     """Tuples waiting at the site's entries, which a drop box there thins out, too. Empty if unknown."""
     losses: Mapping[int, Graph] = field(default_factory=dict)
     """By output: the loss graph to use instead of its own, if tuples are dropped by value."""

@@ -12,7 +12,7 @@ from headway.connectors import TableSink, open_source
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Ingest
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Runtime

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from headway.clock import SECOND
-from headway.engines.monitor import Effort, Monitor
+from headway.engines.local.steps import StepRunner
+from headway.engines.monitor import Monitor
 from headway.engines.traces import ChangeLog
+from headway.scheduling.superboxes import box_units
 from headway.shedding.diagnosis import Observation
 from tests.engines.overloads import SOON, Bench, box, network, output
 
@@ -31,10 +35,7 @@ class Watched:
     def look(self, seconds: float = 0.5, forced: frozenset[int] = NOBODY) -> Observation:
         """Let time go on, and look."""
         self.bench.arrive(seconds)
-        observation, demand = self.monitor.look(self.bench.clock.now(), self.keep, forced)
-        assert demand.load == observation.load
-        assert demand.late.tolist() == observation.late.tolist()
-        return observation
+        return self.monitor.look(self.bench.clock.now(), self.keep, forced)
 
     def deliver(self, *latencies: float, output: int = 0) -> None:
         """Deliver results with these latencies."""
@@ -53,11 +54,11 @@ def test_rates_and_loads() -> None:
     watched.cost(m=0.001, x=0.002, y=0.001)
     seen = watched.look()
     assert seen.now == SECOND // 2
-    assert seen.rates.tolist() == pytest.approx([100], rel=0.03)
-    assert seen.rate_in.tolist() == pytest.approx([100] * 3, rel=0.03)
+    assert seen.source_rates.tolist() == pytest.approx([100], rel=0.03)
+    assert seen.box_load.tolist() == pytest.approx([0.1, 0.2, 0.1], rel=0.03)
     assert seen.load == pytest.approx(0.4, rel=0.03)
     assert seen.kept == seen.load
-    assert seen.waiting.tolist() == [51, 0, 0]
+    assert seen.box_backlog.tolist() == pytest.approx([51 * 0.004, 0, 0])
     assert seen.backlog == pytest.approx(51 * 0.004)
     watched.keep = np.array([0.5, 1, 1])
     assert watched.look().kept == pytest.approx(0.2, rel=0.03)
@@ -67,10 +68,10 @@ def test_a_rate_that_rises_is_seen_soon() -> None:
     watched = Watched()
     for _ in range(20):
         seen = watched.look()
-    assert seen.rates[0] == pytest.approx(100, rel=0.03)
+    assert seen.source_rates[0] == pytest.approx(100, rel=0.03)
     for _ in range(4):
         seen = watched.look()
-    assert seen.rates[0] > 240, "after two half-lives of a second"
+    assert seen.source_rates[0] > 240, "after two half-lives of a second"
 
 
 def test_what_is_usual_is_known_after_a_while() -> None:
@@ -82,7 +83,7 @@ def test_what_is_usual_is_known_after_a_while() -> None:
     assert seen.usual[0] == pytest.approx(100, rel=0.03)
     for _ in range(6):
         seen = watched.look()
-    assert seen.rates[0] > 2 * 0.8 * seen.usual[0]
+    assert seen.source_rates[0] > 2 * 0.8 * seen.usual[0]
     assert seen.usual[0] < 160
 
 
@@ -159,7 +160,8 @@ def test_with_little_to_do_it_is_not_seen_what_could_be_done() -> None:
 
 def test_an_engine_may_know_better_what_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched()
-    monkeypatch.setattr(watched.bench.drops, "effort", lambda: Effort(2, 0.7))
+    look = watched.bench.drops.look
+    monkeypatch.setattr(watched.bench.drops, "look", lambda *what: replace(look(*what), capacity=0.7))
     assert watched.look().capacity == 0.7
 
 
@@ -199,6 +201,28 @@ def test_how_it_went_is_kept() -> None:
     assert history["delivered"] == {"ox": [2, 0], "oy": [0, 0]}
     assert history["latency"] == {"ox": [pytest.approx(1.0), None], "oy": [None, None]}
     assert history["outside"] == {"ox": [0.5, None], "oy": [None, None]}
+
+
+def test_the_cause_is_the_source_whose_tuples_make_the_work() -> None:
+    """Of s a tenth meets t in u, which costs ten times as much as what the rest is for."""
+    made = network(
+        {"r": {"op": "filter", "in": "s", "where": "a % 10 = 0"}, "u": box(["r", "t"]), "x": box("r.else")},
+        {"ou": output("u"), "ox": output("x")},
+        [["10s", 50], ["30s", 100]],
+        [["10s", 50], ["30s", 100]],
+    )
+    bench = Bench(made)
+    monitor = Monitor(bench.reading, bench.drops, ChangeLog(0), 0, 0.9)
+    bench.arrive(1)
+    StepRunner(bench.runtime, box_units(bench.runtime.topology)).run(0, 1000)
+    for name, cost in {"u": 0.01, "x": 0.001}.items():
+        bench.report(name, 10_000, 10_000, 10_000 * cost)
+    for _ in range(28):
+        bench.arrive(0.5)
+        monitor.look(bench.clock.now(), np.ones(len(bench.drops.sites)), NOBODY)
+    assert monitor.diagnosis is not None
+    assert monitor.diagnosis.culprit is not None
+    assert monitor.diagnosis.culprit.name == "t"
 
 
 def test_headroom_is_left() -> None:

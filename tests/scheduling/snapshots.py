@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
-from headway.costs import UnitCosts
+from headway.costs import CostModel, UnitCosts
 from headway.network.qos import Graph, QoS
 from headway.scheduling.snapshot import Layout, Measures, Moment, OutputReadings, QueueReadings, Snapshot, Unit
 
@@ -33,6 +33,8 @@ class Given(Measures):
 
     def __init__(self, **made: Callable[..., Any]) -> None:
         self.made = made
+        if "model" in made:
+            self.model = made["model"]()
 
     def rates(self, now: int) -> Any:
         return self.made["rates"]()
@@ -73,7 +75,8 @@ def replace(made: Made, **changes: Any) -> Made:
     flat: dict[str, Any] = {name: one for name, one in changes.items() if not name.startswith("read_")}
     laid_out = {name: flat.pop(name) for name in ("topology", "units", "exclusive") if name in flat}
     if laid_out:
-        flat["layout"] = dataclasses.replace(made.layout, **laid_out)
+        layout = flat["layout"] = dataclasses.replace(made.layout, **laid_out)
+        reads.setdefault("model", lambda: CostModel(layout.topology))
     measures = made.measures._measures
     if isinstance(measures, Given):
         flat["measures"] = Moment(Given(**measures.made | reads), made.now)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Statistics, Topology
 from headway.columns import Floats
+from headway.costs import CostModel, Shares
+from headway.scheduling.path_capacity import PathCapacity
 from headway.scheduling.paths import PAUSE, ByPath, Paths
 from headway.scheduling.policy import terms_of
 from headway.scheduling.snapshot import Members, Snapshot, Unit
@@ -195,6 +197,23 @@ def test_levels_are_those_of_waiting_boxes() -> None:
     at = seen(FORK, readings([(1.0, 1.0)] * 5), waiting=[1, 1, 0, 0, 0], units=(Unit("u", (0, 1, 3), ()),))
     assert Costs().prepare(at, None).paths.level.tolist() == [0, 1, 1, 2, 2]
     assert terms(at)[1] == [1]
+
+
+def test_of_a_route_its_share_goes_on() -> None:
+    # Of FORK's first box two tenths go on to the second; (2, 4) is a path of its own, on which all goes on.
+    model = CostModel(FORK, Shares({(0, 1): 0.2, (0, 2): 0.8}))
+    boxes = readings([(1.0, 0.5)] * 5)
+    assert Paths(FORK).divided(model).stretches(boxes).passing.tolist() == [0.1, 0.5, 0.5, 0.5, 0.5]
+    assert Paths(FORK).stretches(boxes).passing.tolist() == [0.5] * 5
+
+
+def test_policies_hear_of_shares() -> None:
+    shared = lambda: CostModel(FORK, Shares({(0, 1): 0.2, (0, 2): 0.8}))  # noqa: E731
+    at = seen(FORK, readings([(1.0, 1.0)] * 5))
+    assert terms_of(PathCapacity(), at, None)[0].values.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 2, 1 / 3, 1 / 2])
+    assert terms_of(PathCapacity(), replace(at, read_model=shared), None)[0].values.tolist() == pytest.approx(
+        [1 / 1.4, 1 / 1.4, 1 / 2, 1 / 1.4, 1 / 2]
+    )
 
 
 def test_a_network_without_boxes() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import Topology
+from headway.costs import CostModel, Shares
 from headway.scheduling import superboxes
 from headway.scheduling.superboxes import (
     TRAVERSALS,
@@ -46,10 +47,11 @@ def view(
     overhead: float | Sequence[float] = 0.0,
     selectivity: float | Sequence[float] = 1.0,
     ready: Sequence[bool] | None = None,
+    shares: Mapping[tuple[int, int], float] | None = None,
 ) -> TraversalView:
     count = len(made.boxes)
     return TraversalView(
-        made,
+        CostModel(made, Shares(dict(shares or {}))),
         np.array([1] * count if waiting is None else waiting, np.int64),
         np.zeros(count) + cost,
         np.zeros(count) + overhead,
@@ -121,6 +123,24 @@ def test_output_costs_by_hand() -> None:
     chain = topology({"a": (), "b": ("a",), "c": ("b",)}, {"o": "c"})
     seen = view(chain, cost=[3, 5, 7], selectivity=[0.5, 0.25, 2])
     assert output_costs(seen, (0, 1, 2)) == {2: 3.5, 1: 5 / 0.5 + 3.5, 0: 3 / 0.25 + 5 / 0.5 + 3.5}
+
+
+def test_of_a_route_its_share_counts() -> None:
+    # a sends a tenth to b and the rest to c, both lead to d.
+    made = topology({"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c")}, {"o": "d"})
+    seen = view(made, [10, 0, 0, 0], cost=[1, 10, 1, 1], shares={(0, 1): 0.1, (0, 2): 0.9})
+    # b works on 1 tuple and c on 9, so d on 10.
+    assert expected(seen, (0, 1, 2, 3)) == pytest.approx((10 + 10 + 9 + 10, 29 + 11 / 2))
+    # A result that goes through b needs ten tuples at a; within the unit of all four none is lost.
+    assert output_costs(seen, (0, 1, 3)) == {3: 1, 1: 11, 0: pytest.approx(1 / 0.1 + 11)}
+    assert output_costs(seen, (0, 1, 2, 3))[0] == pytest.approx(1 + 10 + 1 + 1)
+
+
+def test_of_what_a_box_delivers_only_that_is_a_result() -> None:
+    # Of a's tuples a tenth is delivered at once, the rest goes to b, which delivers it.
+    made = topology({"a": (), "b": ("a",)}, {"o": "a", "p": "b"})
+    seen = replace(view(made, [10, 0]), model=CostModel(made, Shares({(0, 1): 0.9}, {0: 0.1})))
+    assert expected(seen, (0, 1)) == pytest.approx((19, (1 * 5.5 + 9 * 15) / 10))
 
 
 def test_where_ways_meet_again_a_box_counts_once() -> None:

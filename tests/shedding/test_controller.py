@@ -20,7 +20,7 @@ from headway.network.qos import Graph, QoS
 from headway.shedding.controller import Controller
 from headway.shedding.decisions import ControllerMemory, Decision
 from headway.shedding.diagnosis import Observation
-from headway.shedding.forecasts import Prospect
+from headway.shedding.forecasts import Outlook
 from headway.shedding.settings import ShedSettings
 from headway.shedding.sites import Entry, Site
 from headway.shedding.strategies import Demand, work_saved
@@ -129,21 +129,22 @@ class Fluid:
             rates = np.array([read(1000.0 * shown[output]) for output in range(2)])
             load = read(float(shown.sum()))
             counts = np.maximum(delivered, 1e-12)
-            demand = Demand(
-                sites(2), (TOLERANT, INTOLERANT), rates, np.full(2, 0.001), ((), ()), load, 1.0, late / counts
-            )
             oldest = now - queue[0][0] if queue else 0.0
             observation = Observation(
+                sites=SITES,
+                qos=(TOLERANT, INTOLERANT),
+                rates=rates,
+                costs=np.full(2, 0.001),
+                nested=((), ()),
                 now=round(now * SECOND),
                 delivered=delivered,
                 late=late / counts,
                 latency=latency / counts,
                 oldest=np.full(2, oldest),
-                rates=np.array([rates.sum()]),
+                source_rates=np.array([rates.sum()]),
                 usual=np.array([500.0]),
-                rate_in=rates,
+                source_work=np.array([0.001]),
                 box_load=rates * 0.001,
-                waiting=np.zeros(2, np.int64),
                 box_backlog=backlog,
                 load=load,
                 kept=read(float((shown * keep).sum())),
@@ -151,7 +152,7 @@ class Fluid:
                 capacity=read(1.0),
                 busy=min(read(busy), 1.0),
             )
-            decision, memory = controller.decide(observation, demand, memory)
+            decision, memory = controller.decide(observation, memory)
             keep = decision.keep
             self.looks.append(Look(now, decision, float(backlog.sum()), oldest))
         return self.looks
@@ -294,25 +295,30 @@ SITES = sites(2)
 TOPOLOGY = network([TOLERANT, INTOLERANT])
 
 
-def demand(load: float = 2.0, part: float = 0.6) -> Demand:
-    rates = np.array([1000 * load * part, 1000 * load * (1 - part)])
-    return Demand(SITES, TOPOLOGY.qos, rates, np.full(2, 0.001), ((), ()), load, 1.0, np.zeros(2))
-
-
 def observe(
-    at: float, load: float = 2.0, backlog: float = 0.0, capacity: float = 1.0, busy: float = 1.0, late: float = 0.0
+    at: float,
+    load: float = 2.0,
+    backlog: float = 0.0,
+    capacity: float = 1.0,
+    busy: float = 1.0,
+    late: float = 0.0,
+    part: float = 0.6,
 ) -> Observation:
     return Observation(
+        sites=SITES,
+        qos=TOPOLOGY.qos,
+        rates=np.array([1000 * load * part, 1000 * load * (1 - part)]),
+        costs=np.full(2, 0.001),
+        nested=((), ()),
         now=round(at * SECOND),
         delivered=np.ones(2),
         late=np.full(2, late),
         latency=np.zeros(2),
         oldest=np.zeros(2),
-        rates=np.array([1000 * load]),
+        source_rates=np.array([1000 * load]),
         usual=np.array([1000.0]),
-        rate_in=np.array([600 * load, 400 * load]),
+        source_work=np.array([0.001]),
         box_load=np.array([0.6 * load, 0.4 * load]),
-        waiting=np.zeros(2, np.int64),
         box_backlog=np.full(2, backlog / 2),
         load=load,
         kept=min(load, capacity),
@@ -327,7 +333,7 @@ def looks_at(
 ) -> tuple[Decision, ControllerMemory]:
     memory = controller.start() if memory is None else memory
     for observation in observations:
-        decision, memory = controller.decide(observation, demand(observation.load), memory)
+        decision, memory = controller.decide(observation, memory)
     return decision, memory
 
 
@@ -384,22 +390,21 @@ def test_demand_alone_is_no_sign_while_the_engine_has_time() -> None:
 
 def test_nothing_is_known_of_the_capacity() -> None:
     controller = Controller(ShedSettings(), TOPOLOGY)
-    unknown = replace(demand(), capacity=0.0)
     memory = controller.start()
     for at in range(5):
-        decision, memory = controller.decide(observe(at, capacity=float("nan")), unknown, memory)
+        decision, memory = controller.decide(observe(at, capacity=float("nan")), memory)
         assert not decision.active
 
 
 def test_other_limits_hold_at_once() -> None:
     controller = Controller(ShedSettings(), TOPOLOGY)
     _, memory = looks_at(controller, [observe(0), observe(0.5)])
-    decision, memory = controller.decide(observe(1.0), demand(), memory, [0.5, 0.0])
+    decision, memory = controller.decide(observe(1.0), memory, [0.5, 0.0])
     assert decision.changed
     assert decision.keep.tolist() == pytest.approx([0.5, 1.0])
     assert "0.60 s/s are dropped, 1.0" in decision.reason
     assert "but no more is allowed" in decision.reason
-    decision, memory = controller.decide(observe(1.5), demand(), memory, [0.0, 0.0])
+    decision, memory = controller.decide(observe(1.5), memory, [0.0, 0.0])
     assert not decision.active
     assert decision.changed
 
@@ -408,17 +413,17 @@ def test_shares_stay_while_no_others_pay_but_never_beyond_their_limits(monkeypat
     """With `sparing`, in an overload; the memory is that of a controller that has begun to drop."""
     _, memory = looks_at(Controller(ShedSettings(), TOPOLOGY), [observe(0), observe(0.5)])
     controller = Controller(ShedSettings(), TOPOLOGY, sparing=True)
-    monkeypatch.setattr(Prospect, "gain", lambda *_: 0.0)  # nothing pays, by the forecast
+    monkeypatch.setattr(Outlook, "gain", lambda *_: 0.0)  # nothing pays, by the forecast
     kept = memory
     for at in range(1, 12):  # results are late, and more should be dropped
-        decision, kept = controller.decide(observe(0.5 + at / 2, backlog=9.0, late=1.0), demand(), kept)
+        decision, kept = controller.decide(observe(0.5 + at / 2, backlog=9.0, late=1.0), kept)
         assert decision.keep.tolist() == memory.keep.tolist()
-    decision, after = controller.decide(observe(6.5, backlog=9.0, late=1.0), demand(), kept, [0.0, 0.0])
+    decision, after = controller.decide(observe(6.5, backlog=9.0, late=1.0), kept, [0.0, 0.0])
     assert not decision.active, "what may not be dropped any more is not"
     assert after.limits == (0.0, 0.0)
     calm = kept
     for at in range(12):
-        decision, calm = controller.decide(observe(6.5 + at / 2, load=0.5), demand(0.5), calm)
+        decision, calm = controller.decide(observe(6.5 + at / 2, load=0.5), calm)
     assert not decision.active
 
 
@@ -430,7 +435,7 @@ def test_why_nothing_is_dropped_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         assert not decision.active
         assert decision.held.startswith("'loss' finds nothing that may be dropped: '")
         assert "may lose nothing" in decision.held
-    monkeypatch.setattr(Prospect, "gain", lambda *_: 0.0)
+    monkeypatch.setattr(Outlook, "gain", lambda *_: 0.0)
     decision, _ = looks_at(Controller(ShedSettings(), TOPOLOGY, sparing=True), late)
     assert not decision.active
     assert decision.held.startswith("it would not pay: by a forecast outputs are worth 0.")
@@ -448,8 +453,8 @@ def test_the_red_button_follows_what_arrives() -> None:
     assert decision.excess == pytest.approx(1.0)
     # The same shares would now be 0.75 of all work.
     for at in range(1, 10):
-        moved = demand(part=0.9)
-        decision, memory = controller.decide(observe(0.5 + at / 2), moved, memory)
+        moved = observe(0.5 + at / 2, part=0.9)
+        decision, memory = controller.decide(moved, memory)
     assert work_saved(moved.rates * moved.costs, decision.keep, moved.nested) <= 0.5 * 2.0 + 1e-9
 
 
@@ -486,8 +491,8 @@ def test_easing_off_takes_several_looks() -> None:
 def test_other_sites_begin_anew() -> None:
     controller = Controller(ShedSettings(), TOPOLOGY)
     _, memory = looks_at(controller, [observe(0), observe(0.5)])
-    one = replace(demand(), sites=SITES[:1], rates=np.array([1200.0]), costs=np.array([0.001]), nested=((),))
-    decision, _ = controller.decide(observe(1.0), one, memory)
+    one = replace(observe(1.0), sites=SITES[:1], rates=np.array([1200.0]), costs=np.array([0.001]), nested=((),))
+    decision, _ = controller.decide(one, memory)
     assert decision.keep.tolist() == [1.0]
 
 
@@ -516,10 +521,10 @@ def test_whatever_is_read_limits_hold_and_nothing_is_written_to(
     memory, now = controller.start(), 0.0
     for load, backlog, capacity, busy, late, passed in readings:
         now += passed
-        observation, given = observe(now, load, backlog, capacity, busy, late), demand(load)
+        given = observe(now, load, backlog, capacity, busy, late)
         before = memory
-        decision, memory = controller.decide(observation, given, before)
-        again, same = controller.decide(observation, given, before)
+        decision, memory = controller.decide(given, before)
+        again, same = controller.decide(given, before)
         assert (again.keep == decision.keep).all()
         assert (again.excess, again.changed, again.reason) == (decision.excess, decision.changed, decision.reason)
         assert same.trust == memory.trust
@@ -538,23 +543,18 @@ def test_a_decision_for_many_sites_is_cheap() -> None:
     count = 10_000
     topology = network([TOLERANT] * count)
     rates = np.random.default_rng(0).uniform(1, 100, count)
-    many = Demand(
-        sites(count),
-        topology.qos,
-        rates,
-        np.full(count, 2.0 / rates.sum()),
-        ((),) * count,
-        2.0,
-        1.0,
-        np.zeros(count),
-    )
+    costs = np.full(count, 2.0 / rates.sum())
     big = replace(
         observe(0),
+        sites=sites(count),
+        qos=topology.qos,
+        rates=rates,
+        costs=costs,
+        nested=((),) * count,
         delivered=np.ones(count),
         late=np.ones(count),
         oldest=np.zeros(count),
-        rate_in=rates,
-        box_load=many.rates * many.costs,
+        box_load=rates * costs,
         box_backlog=np.zeros(count),
     )
 
@@ -568,12 +568,12 @@ def test_a_decision_for_many_sites_is_cheap() -> None:
     times = []
     for _ in range(5):  # the best of some, as others use this machine, too
         memory = controller.start()
-        _, memory = controller.decide(big, many, memory)
+        _, memory = controller.decide(big, memory)
         begun = stopwatch()
-        decision, memory = controller.decide(replace(big, now=SECOND // 2), many, memory)
+        decision, memory = controller.decide(replace(big, now=SECOND // 2), memory)
         times.append(stopwatch() - begun)
         assert decision.changed
         begun = stopwatch()
-        decision, memory = controller.decide(replace(big, now=SECOND), many, memory)
+        decision, memory = controller.decide(replace(big, now=SECOND), memory)
         assert stopwatch() - begun < SECOND
     assert min(times) < 0.05 * SECOND

@@ -15,7 +15,7 @@ from headway.engines.carrier import Given
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Parts, Process, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine

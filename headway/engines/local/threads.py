@@ -13,11 +13,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from headway.catalog import members
 from headway.clock import MILLISECOND, stopwatch
 from headway.columns import quiet
 from headway.engines.carrier import Given
 from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait, drive
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process, fail
 from headway.engines.process.runtime import RunningBox, Runtime
@@ -261,12 +262,9 @@ def _below(runtime: Runtime) -> list[tuple[int, ...]]:
     These are its consumers, and all boxes with several inputs downstream: they wait for progress, which passes through
     idle boxes.
     """
-    several = {box.index for box in runtime.several}
-    consumers = runtime.topology.consumers
-    reach: list[set[int]] = [set() for _ in runtime.boxes]
-    for at in range(len(reach) - 1, -1, -1):
-        for consumer in consumers[at]:
-            reach[at] |= reach[consumer]
-            if consumer in several:
-                reach[at].add(consumer)
-    return [tuple(sorted({*reach[at], *consumers[at]})) for at in range(len(reach))]
+    own = [0] * len(runtime.boxes)
+    for box in runtime.several:
+        own[box.index] = 1 << box.index
+    topology = runtime.topology
+    found = zip(map(members, topology.gather(own)), topology.consumers, strict=True)
+    return [tuple(sorted({*several, *consumers} - {at})) for at, (several, consumers) in enumerate(found)]

@@ -8,12 +8,11 @@ import numpy as np
 
 from headway.catalog import BoxReadings
 from headway.columns import Floats, Int64s
-from headway.costs import CostModel, shares_of
-from headway.engines.monitor import Effort, Flow, upstream
+from headway.engines.process.capacity import Capacity, Done, Effort
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Arc
 from headway.fading import Faded
-from headway.network import arc_name
+from headway.shedding.diagnosis import Load
 from headway.shedding.sites import Entry, find_sites, nested
 from headway.shedding.strategies import work_saved
 from headway.sieves import CombinedShares, DropBox, KeptShares, Sieve
@@ -37,13 +36,12 @@ class RuntimeDrops:
         self._runtime = runtime = reading.runtime
         self._units = [np.array(unit.boxes, np.intp) for unit in reading.units]
         self._train = min(train, _LONG) if train < _LONGER else _LONGER
-        self.effort = effort
         self._topology = runtime.topology
         self.measures = not runtime.statistics.exact
+        self._capacity = Capacity(effort, runtime.clock.now(), not self.measures)
         inputs = self._inputs_of = [box.feeders for box in runtime.program.boxes]
         self.sites = find_sites(self._topology, inputs)
         self.nested = nested(self.sites, inputs)
-        self._routes = [box for box in runtime.boxes if len(box.arcs) > 1]
         self._drops: dict[Entry, DropBox] = {}
         self._kept_at: Floats = np.ones(len(self._topology.boxes))  # by box: the share let through to it
         self._samples: dict[Entry, Train] = {}
@@ -51,27 +49,25 @@ class RuntimeDrops:
         count = len(self._topology.boxes)
         self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._spent = Faded(2, count)  # seconds, and the tuples they were spent on
-        self._taken: Int64s = np.zeros(count, np.int64)
-        self._waited: Int64s | None = None  # by box, when the flow was last read
-        self._warming = self._warmed = 0
+        self._waited: Int64s | None = None  # by box, at the look before
+        self._warmed = 0
         self._called: Int64s = np.zeros(count, np.int64)
-        self._avoidable = 0.0
 
     def _estimates(self) -> dict[int, KeptShares]:
         """Connect estimating boxes to the shares kept before them; return those shares by site before such a box."""
         kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if self._runtime.program.boxes[box.index].spec.approximate:
-                above = upstream(self._topology, box.index)
+                above = self._topology.upstream(box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
                 box.kernel.weigh_by(CombinedShares(tuple([kept.setdefault(at, KeptShares()) for at in sites])))
         return kept
 
-    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
-        """Return the flow caused by these arrival rates, at the recent costs of boxes."""
-        readings = self._runtime.statistics.readings(now)
-        costs, selectivity = self._costs(readings), readings.selectivity
-        model = self._reading.model = self._divided()
+    def look(self, now: int, rates: Floats, keep: Floats) -> Load:
+        """Return the load caused by these arrival rates, at the recent costs of boxes."""
+        readings, model = self._runtime.statistics.readings(now), self._reading.model
+        costs, done = self._costs(readings)
+        selectivity = readings.selectivity
         box_rates, work = model.rates(rates, selectivity), model.work(costs, selectivity)
         box_loads = box_rates * costs
         waiting, _ = self._reading.backlog()
@@ -82,7 +78,7 @@ class RuntimeDrops:
             caused = 0.0
             for entry in site.entries:
                 producer = entry.producer
-                rate = rates[-1 - producer] if producer < 0 else made[producer] * self._share_of(model, entry)
+                rate = rates[-1 - producer] if producer < 0 else made[producer] * self._share_of(entry)
                 site_rates[at] += rate
                 site_waiting[at] += self._cursor(entry).waiting + (overdue[-1 - producer] if producer < 0 else 0)
                 caused += rate * work[entry.consumer]
@@ -91,23 +87,25 @@ class RuntimeDrops:
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
         before = None if self._waited is None or readings.exact else float((self._waited * work * self._kept_at).sum())
         self._waited = waiting
-        return Flow(
+        backlog, usable = float(backlogs.sum()), self._usable(box_loads)
+        capacity, busy, pressed = self._capacity.look(now, self._reading.workers, usable, backlog, done)
+        return Load(
+            sites=self.sites,
+            qos=self._topology.qos,
+            rates=site_rates,
+            costs=site_costs,
+            nested=self.nested,
             load=load,
+            capacity=capacity,
+            waiting=site_waiting,
             kept=kept,
-            backlog=float(backlogs.sum()),
-            done=float((self._taken * costs).sum()),
-            usable=self._usable(box_loads),
+            backlog=backlog,
+            busy=busy,
             source_work=model.source_work(work),
-            box_rates=box_rates,
-            box_loads=box_loads,
-            box_backlogs=backlogs,
-            site_rates=site_rates,
-            site_costs=site_costs,
-            site_waiting=site_waiting,
+            box_load=box_loads,
+            box_backlog=backlogs,
             before=before,
-            warming=self._warming,
-            avoidable=self._avoidable,
-            exact=readings.exact,
+            pressed=pressed,
         )
 
     def _usable(self, box_loads: Floats) -> float:
@@ -118,13 +116,15 @@ class RuntimeDrops:
         most = max([float(box_loads[boxes].sum()) for boxes in self._units], default=0.0)
         return min(workers, max(1.0, float(box_loads.sum()) / most)) if most > 0 else workers
 
-    def _share_of(self, model: CostModel, entry: Entry) -> float:
+    def _share_of(self, entry: Entry) -> float:
         """Return the share of its producer's tuples that reaches an entry; a box may read a producer twice."""
         ways = self._inputs_of[entry.consumer].count(entry.producer)
-        return model.share(entry.producer, entry.consumer) / ways
+        return self._reading.model.share(entry.producer, entry.consumer) / ways
 
-    def _costs(self, readings: BoxReadings) -> Floats:
-        """Return the recent cost per tuple under load; where nothing was measured, the declared cost.
+    def _costs(self, readings: BoxReadings) -> tuple[Floats, Done]:
+        """Return the recent cost per tuple under load, and the work done since the previous look.
+
+        Where nothing was measured, it is the declared cost.
 
         The overhead per call is spread over a long train: under load trains are long, and an engine that merely has
         time for short trains must not appear overloaded.
@@ -133,34 +133,20 @@ class RuntimeDrops:
         settled = readings.busy - early[1], readings.tuples_in - early[0]
         busy, tuples = settled[0] - self._before[0], settled[1] - self._before[1]
         warming = int(early[1].sum())
-        self._before, self._taken = settled, tuples
+        self._before = settled
         calls, self._called = readings.calls - self._called, readings.calls
-        self._avoidable = (
+        avoidable = (
             0.0 if readings.exact else float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
         )
-        self._warming, self._warmed = warming - self._warmed, warming
         spent, taken = self._spent.add((busy / 1e9, tuples.astype(np.float64)), _FADE)
         known = taken > 0.5
         amortised = readings.cost + readings.overhead / self._train
         # First calls are slow and take few tuples, so their time per tuple says nothing about the cost of a tuple.
         unknown = np.where((early[1] > 0) & (not readings.exact), 0.0, readings.cost)
         costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), unknown)
-        return costs
-
-    def _divided(self) -> CostModel:
-        """Return the cost model with the shares that routes have let through so far."""
-        if not self._routes:
-            return self._reading.model
-        shares: dict[str, float] = {}
-        for box in self._routes:
-            counts = {}
-            for port, arc in zip(self._reading.checked.order[box.index].spec.ports, box.arcs, strict=False):
-                if arc is not None:
-                    counts[arc_name(box.name, port)] = arc.tuples
-            total = int(self._runtime.statistics.readings().tuples_out[box.index])
-            if total:
-                shares |= {arc: count / total for arc, count in counts.items()}
-        return self._reading.model.with_shares(shares_of(self._reading.checked, shares))
+        done = Done(float((tuples * costs).sum()), warming - self._warmed, avoidable)
+        self._warmed = warming
+        return costs, done
 
     # Drop boxes
 

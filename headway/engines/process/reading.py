@@ -303,6 +303,10 @@ class RuntimeReading(Reading):
 
     # For monitor, adaptive layers, status and summary
 
+    def carried(self, box: int, arc: str) -> float:
+        """Return how many of its box's tuples went to an arc."""
+        return self.runtime.arcs[arc].tuples
+
     def backlog(self) -> tuple[Int64s, Int64s]:
         """Return by box the tuples that wait, and the timestamp of the oldest."""
         runtime, board = self.runtime, self.runtime.board

@@ -23,7 +23,7 @@ from headway.engines.carrier import Given
 from headway.engines.ingest import blame
 from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process
 from headway.engines.runs import RunResult, RunSettings, register_engine

@@ -87,18 +87,17 @@ def test_sources_that_come_in_turn_do_not_press() -> None:
 
 def test_what_flows_if_nothing_is_dropped() -> None:
     bench = measured(FORK, m=0.001, x=0.004, y=0.002)
-    flow = bench.drops.flow(0, np.array([100.0]), ONE)
-    assert flow.box_rates.tolist() == [100, 100, 100]
-    assert flow.box_loads.tolist() == pytest.approx([0.1, 0.4, 0.2])
+    flow = bench.drops.look(0, np.array([100.0]), ONE)
+    assert flow.box_load.tolist() == pytest.approx([0.1, 0.4, 0.2])
     assert [flow.load, flow.kept] == pytest.approx([0.7, 0.7])
-    assert flow.site_rates.tolist() == [100, 100, 100]
-    assert flow.site_costs.tolist() == pytest.approx([0.007, 0.004, 0.002])
+    assert flow.rates.tolist() == [100, 100, 100]
+    assert flow.costs.tolist() == pytest.approx([0.007, 0.004, 0.002])
 
 
 def test_what_is_kept_of_it() -> None:
     bench = measured(FORK, m=0.001, x=0.004, y=0.002)
     for keep, kept in (([1, 0.5, 1], 0.5), ([0.5, 1, 1], 0.35), ([0.5, 0.5, 1], 0.25), ([0, 0.3, 0.2], 0.0)):
-        flow = bench.drops.flow(0, np.array([100.0]), np.array(keep, float))
+        flow = bench.drops.look(0, np.array([100.0]), np.array(keep, float))
         assert [flow.load, flow.kept] == pytest.approx([0.7, kept])
 
 
@@ -106,35 +105,34 @@ def test_boxes_that_let_some_through() -> None:
     bench = Bench(FORK)
     bench.report("m", 100, 25, 0.1)
     bench.report("x", 100, 100, 1.0)
-    flow = bench.drops.flow(0, np.array([200.0]), ONE)
-    assert flow.box_rates.tolist() == [200, 50, 50]
-    assert flow.box_loads[:2].tolist() == pytest.approx([0.2, 0.5])
-    assert flow.site_rates.tolist() == [200, 50, 50]
-    assert flow.site_costs[0] == pytest.approx(0.001 + 0.25 * 0.01)
+    flow = bench.drops.look(0, np.array([200.0]), ONE)
+    assert flow.box_load[:2].tolist() == pytest.approx([0.2, 0.5])
+    assert flow.rates.tolist() == [200, 50, 50]
+    assert flow.costs[0] == pytest.approx(0.001 + 0.25 * 0.01)
 
 
 def test_a_backlog_is_work_until_everything_is_delivered() -> None:
     bench = measured(FORK, m=0.001, x=0.004, y=0.002)
     bench.arrive(0.095)
-    flow = bench.drops.flow(0, np.array([100.0]), ONE)
+    flow = bench.drops.look(0, np.array([100.0]), ONE)
     assert flow.backlog == pytest.approx(10 * 0.007)
-    assert flow.site_waiting.tolist() == [10, 0, 0]
+    assert flow.waiting.tolist() == [10, 0, 0]
     site = named(bench)["s -> m"]
     bench.drops.put(site, bench.drops.sites[site].entries[0], Sieve(0.5, 0))
-    flow = bench.drops.flow(0, np.array([100.0]), np.array([0.5, 1, 1]))
+    flow = bench.drops.look(0, np.array([100.0]), np.array([0.5, 1, 1]))
     assert flow.backlog == pytest.approx(5 * 0.007), "of what waits, half will be dropped"
-    assert flow.site_waiting.tolist() == [10, 0, 0]
+    assert flow.waiting.tolist() == [10, 0, 0]
     bench.drops.put(site, bench.drops.sites[site].entries[0], None)
-    assert bench.drops.flow(0, np.array([100.0]), ONE).backlog == pytest.approx(10 * 0.007)
+    assert bench.drops.look(0, np.array([100.0]), ONE).backlog == pytest.approx(10 * 0.007)
 
 
 def test_costs_follow_what_boxes_cost_lately() -> None:
     bench = measured(FORK, m=0.001)
-    assert bench.drops.flow(0, np.array([100.0]), ONE).box_loads[0] == pytest.approx(0.1)
+    assert bench.drops.look(0, np.array([100.0]), ONE).box_load[0] == pytest.approx(0.1)
     loads = []
     for at in range(1, 12):
         bench.report("m", 100, 100, 0.5)  # five times as much
-        loads.append(float(bench.drops.flow(at, np.array([100.0]), ONE).box_loads[0]))
+        loads.append(float(bench.drops.look(at, np.array([100.0]), ONE).box_load[0]))
     assert loads == sorted(loads)
     assert loads[0] < 0.35
     assert loads[-1] > 0.45
@@ -147,10 +145,11 @@ def test_routes_divide_what_a_filter_makes() -> None:
     steps.run(0, 1000)
     bench.report("x", 100, 100, 1.0)
     bench.report("y", 100, 100, 1.0)
-    flow = bench.drops.flow(0, np.array([100.0]), ONE)
-    assert flow.box_rates.tolist() == pytest.approx([100, 25, 75])
+    bench.reading.learn_shares()
+    flow = bench.drops.look(0, np.array([100.0]), ONE)
+    assert flow.box_load[1:].tolist() == pytest.approx([0.25, 0.75])
     sites = named(bench)
-    assert flow.site_rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
+    assert flow.rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
 
 
 def test_routes_divide_it_also_where_trains_are_handed_on() -> None:
@@ -159,8 +158,9 @@ def test_routes_divide_it_also_where_trains_are_handed_on() -> None:
     bench.arrive(0.995)
     for unit, _ in enumerate(bench.checked.network.outputs):
         steps.run(unit, 1000)
-    flow = bench.drops.flow(0, np.array([100.0]), ONE)
-    assert flow.box_rates.tolist() == pytest.approx([100, 25, 75])
+    bench.reading.learn_shares()
+    flow, sites = bench.drops.look(0, np.array([100.0]), ONE), named(bench)
+    assert flow.rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
 
 
 def test_a_drop_box_comes_and_goes() -> None:
@@ -279,17 +279,20 @@ def test_behind_other_boxes_a_share_counts_from_what_waits_before_them() -> None
 def test_a_box_may_read_the_same_arc_twice() -> None:
     made = network({"m": box("s"), "u": {"op": "union", "in": ["m", "m"]}}, {"o": output("u"), "om": output("m")})
     bench = measured(made, m=0.001, u=0.002)
-    flow = bench.drops.flow(0, np.array([100.0]), np.ones(len(bench.drops.sites)))
-    assert flow.box_rates.tolist() == [100, 200]
+    flow = bench.drops.look(0, np.array([100.0]), np.ones(len(bench.drops.sites)))
+    assert flow.box_load.tolist() == pytest.approx([0.1, 0.4])
     at = named(bench)["m -> u"]
     assert len(bench.drops.sites[at].entries) == 2
-    assert flow.site_rates[at] == pytest.approx(200)
-    assert flow.site_costs[at] == pytest.approx(0.002)
+    assert flow.rates[at] == pytest.approx(200)
+    assert flow.costs[at] == pytest.approx(0.002)
 
 
 def test_the_effort_is_what_the_engine_says() -> None:
-    bench = Bench(FORK, workers=3)
-    bench.busy = 9
-    assert bench.drops.effort().busy == 9
-    assert bench.reading.workers == 3
+    bench = measured(FORK, m=0.001, x=0.004, y=0.002)
+    bench.drops.look(0, np.array([100.0]), ONE)
+    bench.busy, bench.reading.workers = 9 * SECOND // 10, 3
+    # Of 3 workers 1.75 are of use at once, and there was nothing to wait for them: what was done was enough.
+    found = bench.drops.look(SECOND, np.array([100.0]), ONE)
+    assert (found.capacity, found.busy) == pytest.approx((1.75, 0))
+    assert not found.pressed
     assert bench.reading.totals(0).delivered.tolist() == [0, 0, 0]

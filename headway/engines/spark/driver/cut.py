@@ -27,7 +27,7 @@ from headway.errors import NetworkError, choices, unknown
 from headway.expressions.userfunctions import Functions
 from headway.network.qos import Graph, QoS
 from headway.program import Program, ProgramBox
-from headway.structure import owner
+from headway.structure import owner, upstream
 
 CUTS = {
     "qos": "outputs that share inputs and have the same latency graph",
@@ -144,17 +144,9 @@ def _named_groups(names: Sequence[str], units: Sequence[Sequence[str]]) -> list[
 
 def _upstream(program: Program, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
     """Return the boxes and the sources that some arcs depend on."""
-    boxes: set[str] = set()
-    sources: set[str] = set()
-    pending = [owner(arc) for arc in arcs]
-    while pending:
-        name = pending.pop()
-        if name not in program.index:
-            sources.add(name)
-        elif name not in boxes:
-            boxes.add(name)
-            pending += [owner(arc) for arc in program.boxes[program.index[name]].inputs]
-    return boxes, sources
+    found = upstream(program.checked.inputs, map(owner, arcs)).keys()
+    boxes = found & program.index.keys()
+    return boxes, found - boxes
 
 
 def _chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[str]:

@@ -53,6 +53,8 @@ class Collector:
         self._deadlines: dict[tuple[int, int], int | None] = {}
         self.statistics = Statistics(len(self._numbers), *fading)
         self.ignored: Counter[str] = Counter()
+        self.carried: dict[str, tuple[int, int]] = {}
+        """By arc of a box with several ports: the tuples that the box took, and those that went to the arc."""
         self.spent = 0
         """Nanoseconds spent delivering."""
         self.sifted: Callable[[int, str, int, int, str], None] = lambda *what: None
@@ -128,6 +130,10 @@ class Collector:
             self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
             unit.worked += spent
             self.ignored[name] += ignored
+        for arc, (taken, carried) in found.get("arcs", {}).items():
+            with self._lock:  # several units may run the box
+                before = self.carried.get(arc, (0, 0))
+                self.carried[arc] = before[0] + taken, before[1] + carried
         for source, (seen, dropped, reason) in found.get("sifted", {}).items():
             unit.dropped += dropped
             self.sifted(unit.number, source, seen, dropped, reason)

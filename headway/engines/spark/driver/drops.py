@@ -19,11 +19,11 @@ import numpy as np
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Floats
-from headway.engines.monitor import Effort, Flow
 from headway.engines.spark.driver.journal import SIEVES
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.reading import QueryReading
 from headway.errors import RunError
+from headway.shedding.diagnosis import Load
 from headway.shedding.sites import Entry, Site
 from headway.shedding.strategies import work_saved
 from headway.sieves import DropBox, Sieve
@@ -137,7 +137,6 @@ class QueryDrops:
         self.measures = False
         self._lasting = np.array([self._batch(site) for site in self.sites])
         self._cores = cores
-        self._backlog = self._kept = 0.0
 
     def _site(self, unit: RunningUnit) -> Site:
         numbers = [self._sources[name] for name in unit.cut.sources]
@@ -151,26 +150,25 @@ class QueryDrops:
         good = min((graph.good_until for graph in graphs if graph is not None), default=_LONGEST)
         return min(_LONGEST, max(_BATCH, good / 2))
 
-    def effort(self) -> Effort:
-        """Return the capacity and how busy the engine is.
+    def _capacity(self) -> float:
+        """Return the seconds of work that can be done per second.
 
         The share of time that queries have for work depends on the length of micro-batches, which grow under load. So
-        capacity is estimated, not measured. So is the share of time in use: without a backlog queries keep up, and are
-        as busy as arrivals demand.
+        capacity is estimated, not measured.
         """
         shares = [
             max(_LEAST, 1.0 - unit.cost.fixed / longest)
             for unit, longest in zip(self._site_units, self._lasting.tolist(), strict=True)
         ]
-        capacity = _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
-        share = 1.0 if self._backlog > _PRESSED * capacity else min(1.0, self._kept / capacity)
-        return Effort(0, capacity, share)
+        return _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
 
-    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
-        """Return the flow caused by these arrival rates, at the measured costs of micro-batches."""
-        readings = self._reading.statistics.readings(now)
-        box_rates = self._reading.model.rates(rates, readings.selectivity)
-        work = self._reading.model.work(readings.cost, readings.selectivity)
+    def look(self, now: int, rates: Floats, keep: Floats) -> Load:
+        """Return the load caused by these arrival rates, at the measured costs of micro-batches.
+
+        Without a backlog queries keep up, and are as busy as arrivals demand.
+        """
+        readings, model = self._reading.statistics.readings(now), self._reading.model
+        work = model.work(readings.cost, readings.selectivity)
         waiting, _ = self._reading.backlog()
         costs = np.array([unit.cost.work for unit in self._site_units])
         counts = np.array([self._reading.waiting_for(unit)[0] for unit in self._site_units], np.float64)
@@ -180,15 +178,28 @@ class QueryDrops:
         under_way = np.array([self._under_way(unit, now) for unit in self._site_units])
         # Tuples that arrive during a micro-batch wait for the next one: that is no backlog.
         usual = works * keep * self._lasting
-        self._backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
-        self._kept = load - work_saved(works, keep, self.nested)
+        backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
+        kept, capacity = load - work_saved(works, keep, self.nested), self._capacity()
         sources = np.zeros(len(rates))
         for site, cost in zip(self.sites, costs.tolist(), strict=True):
             for entry in site.entries:
                 sources[entry.place] += cost
-        boxes = box_rates, box_rates * readings.cost, waiting * work
-        sites = site_rates, costs, counts
-        return Flow(load, self._kept, self._backlog, 0.0, float(self._reading.workers), sources, *boxes, *sites)
+        return Load(
+            sites=self.sites,
+            qos=self._topology.qos,
+            rates=site_rates,
+            costs=costs,
+            nested=self.nested,
+            load=load,
+            capacity=capacity,
+            waiting=counts,
+            kept=kept,
+            backlog=backlog,
+            busy=1.0 if backlog > _PRESSED * capacity else min(1.0, kept / capacity),
+            source_work=sources,
+            box_load=model.rates(rates, readings.selectivity) * readings.cost,
+            box_backlog=waiting * work,
+        )
 
     def _under_way(self, unit: RunningUnit, now: int) -> float:
         """Return the estimated seconds of work left in a step under way."""

@@ -306,6 +306,14 @@ class QueryReading(Reading):
 
     # For monitor, adaptive layers, status and summary
 
+    def carried(self, box: int, arc: str) -> float:
+        """Return how many of its box's tuples went to an arc, scaled to those reported by the unit that owns the box.
+
+        Other units may run the box as well, and the owner need not read the arc.
+        """
+        taken, carried = self._takings.carried.get(arc, (0, 0))
+        return carried / taken * int(self.statistics.readings().tuples_in[box]) if taken else 0.0
+
     def backlog(self) -> tuple[Int64s, Int64s]:
         """Return what waits for each unit, by box: at the boxes that read sources."""
         counts, oldest, _ = self._read()

@@ -170,6 +170,8 @@ class TaskReport:
     """A task's report; `boxes` holds calls, tuples in, tuples out, nanoseconds, bytes in and ignored tuples by box."""
 
     boxes: dict[str, list[int]] = field(default_factory=dict)
+    arcs: dict[str, list[int]] = field(default_factory=dict)
+    """By arc of a box with several ports: the tuples that the box took, and those that went to the arc."""
     letters: list[LetterRow] = field(default_factory=list)
     deadline: int | None = None
     """When a shard needs a tick; None if it does not."""
@@ -184,6 +186,13 @@ class TaskReport:
         for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
             mine[at] += amount
 
+    def divide(self, arcs: Sequence[str], taken: int, trains: Sequence[Train]) -> None:
+        """Count how many of the tuples that a box took went to each of its arcs, if it has several."""
+        for arc, train in zip(arcs, trains, strict=False) if len(arcs) > 1 else ():
+            mine = self.arcs.setdefault(arc, [0, 0])
+            mine[0] += taken
+            mine[1] += len(train)
+
     def wish(self, deadline: int | None) -> None:
         """Request a tick at this moment; the earliest request counts."""
         if deadline is not None:
@@ -196,6 +205,8 @@ class TaskReport:
             report["deadline"] = self.deadline
             if self.state is not None:
                 report["state"] = self.state
+        if self.arcs:
+            report["arcs"] = self.arcs
         if self.sifted:
             report["sifted"] = self.sifted
         found = [Row(key, READINGS, 0, json.dumps(report).encode())]

@@ -335,6 +335,7 @@ class UnitCode:
                 ignored = result.ignored if at == 0 else 0
                 bytes_in = size * counts[at] // max(1, tuples_in)
                 readings.note(name, counts[at], counts[at + 1], int(spent * share), bytes_in, ignored)
+        readings.divide(call.outputs, tuples_in, result.outputs)
         for letter in result.dead:
             if letter.box in owned:
                 readings.letters += letter_rows(letter)

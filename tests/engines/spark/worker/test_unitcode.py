@@ -180,6 +180,15 @@ def test_reports_count_tuples_and_name_only_boxes_that_are_owned() -> None:
     assert counted == {"some": [6, 3], "counts": [3, 0]}
 
 
+def test_reports_say_how_routes_divide() -> None:
+    boxes = {"some": {"op": "filter", "in": "s", "where": "v > 0"}, "rest": {**COUNTS, "in": "some.else"}}
+    unit = Unit(boxes, ["some", "rest"], shards=1)
+    found = reports(unit.step([(1, 1, v, "") for v in range(-2, 4)], 0, upto(5)))
+    assert [report["arcs"] for report in found if "arcs" in report] == [{"some": [6, 3], "some.else": [6, 3]}]
+    alone = Unit({**boxes, "rest": {**COUNTS, "in": "some"}}, ["some", "rest"], shards=1)
+    assert not any("arcs" in report for report in reports(alone.step([(1, 1, 1, "")], 0, upto(0))))
+
+
 def test_dead_letters_travel_with_their_box() -> None:
     unit = Unit({"box": {"op": "map", "in": "s", "select": "10 / v as x"}}, ["box"], shards=1)
     (letters,) = [json.loads(row.train) for row in unit.front([(1, 1, 0, "x"), (1, 1, 5, "y")]) if row.lane == LETTERS]
