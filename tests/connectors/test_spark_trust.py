@@ -11,7 +11,7 @@ import pytest
 
 import headway as hw
 from headway.connectors.spark_columns import select_columns
-from headway.engines.spark import engine
+from headway.engines.spark.driver import backend
 from headway.engines.spark.driver.gate import Gate
 from headway.errors import HeadwayError
 
@@ -120,7 +120,7 @@ def test_the_secret_of_the_gate_shows_nowhere(
                     assert secret not in text, process
         looked.append(seen)
 
-    monkeypatch.setattr(engine, "Gate", Kept)
+    monkeypatch.setattr(backend, "Gate", Kept)
     source = {"generate": {"count": 3000, "rate": 1500, "fields": {"a": "cast(i as int)"}}}
     state = tmp_path / "state"
     hw.run(json.dumps(_network(source)), engine="spark", on_status=look, state=state)
