@@ -109,16 +109,38 @@ def test_imports_point_downwards(path: Path) -> None:
         assert other == own or RANK[other] < RANK[own], f"{_name(path)}:{line} imports {module}, which is not below it"
 
 
-PLACES = {"wire": {"wire"}, "worker": {"wire", "worker"}}
-"""On Spark: what stands in a folder imports nothing of the engine but this. The driver may import all of it."""
+FOLDERS = {
+    "": set(),
+    "process": {"process"},
+    "local": {"local", "process"},
+    "sim": {"sim", "process"},
+    "spark.wire": {"spark.wire"},
+    "spark.worker": {"spark.wire", "spark.worker"},
+    "spark.driver": {"spark.wire", "spark.worker", "spark.driver"},
+    "spark": {"spark", "spark.wire", "spark.worker", "spark.driver"},
+}
+"""By folder of `headway.engines`: the folders that it may import from, besides `headway.engines` itself."""
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_on_spark_workers_import_nothing_of_the_driver(place: str) -> None:
-    for path in (ROOTS[0] / "engines/spark" / place).glob("*.py"):
+def _folder(module: str) -> str:
+    """Return the folder of a module in `headway.engines`."""
+    inner = module.removeprefix("headway.engines").removeprefix(".")
+    return next((name for name in sorted(FOLDERS, reverse=True) if name and f"{inner}.".startswith(f"{name}.")), "")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_engines_do_not_import_each_other(folder: str) -> None:
+    """What they share knows none of them; on Spark, executors import nothing of the driver."""
+    for path in (ROOTS[0] / "engines" / folder.replace(".", "/")).glob("*.py"):
         for line, module in _source(path).imports:
-            if module.startswith("headway.engines.spark."):
-                assert module.split(".")[3] in PLACES[place], f"{_name(path)}:{line} imports {module}"
+            if module.startswith("headway.engines") and _folder(module):
+                assert _folder(module) in FOLDERS[folder], f"{_name(path)}:{line} imports {module}"
+
+
+def test_the_design_shows_these_layers() -> None:
+    text = (Path(__file__).parent.parent / "docs/design.md").read_text()
+    drawn = text.partition("## Layers")[2].split("```")[1].split("\n")[1:-1]
+    assert [line.split() for line in drawn] == [[name or "headway" for name in layer] for layer in LAYERS]
 
 
 def test_the_loop_knows_nothing_of_threads_and_signals() -> None:
