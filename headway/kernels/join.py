@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +24,10 @@ from headway.kernels.groups import KeyIndex, close_pairs
 from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
-from headway.kernels.results import BYTES, Emitted, evaluate, evaluate_beside
+from headway.kernels.results import BYTES, PAIRS, Emitted, evaluate, evaluate_beside, portions
 from headway.network.schema import Schema
 from headway.trains import Aligned, Train, arrival_places, common_marks, join_trains
 
-_PAIRS = 1 << 20
-"""Candidate pairs that are processed together; more would only cost memory."""
 _LEAST = 1024
 """The least number of pairs that are processed together, however wide they are."""
 
@@ -221,7 +218,7 @@ class JoinKernel(Kernel):
     def _results_of(self, fresh: Both, held: Held, cause: Train, emitted: Emitted) -> Result:
         """Return the results of a call; all beyond one piece on demand."""
         width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
-        most = max(_LEAST, min(_PAIRS, BYTES // (2 * width + 16)))
+        most = max(_LEAST, min(PAIRS, BYTES // (2 * width + 16)))
         meetings, pairs = self._meet(fresh, held)
         if pairs <= most:
             self._emit(meetings, emitted)
@@ -264,7 +261,11 @@ class JoinKernel(Kernel):
         order_keys: list[tuple[Int64s, Int64s]] = []
         for meeting in meetings:
             left, right = (meeting.table, meeting.probe) if meeting.swapped else (meeting.probe, meeting.table)
-            for left_at, right_at in self._candidates(meeting):
+            for some in portions(meeting.stops - meeting.starts):
+                starts, stops, values = meeting.starts[some], meeting.stops[some], meeting.probe.values[some]
+                owner, at = close_pairs(starts, stops, values, meeting.table.values, self._size)
+                owner += some.start
+                left_at, right_at = (at, owner) if meeting.swapped else (owner, at)
                 part, late, early = self._pair_up(left, left_at, right, right_at, emitted)
                 if len(part):
                     parts.append(part)
@@ -287,19 +288,6 @@ class JoinKernel(Kernel):
         else:
             starts, stops = (np.searchsorted(table.keys, probe.keys, side=side) for side in ("left", "right"))
         return Meeting(probe, table, swapped, starts, stops)
-
-    def _candidates(self, meeting: Meeting) -> list[tuple[Int64s, Int64s]]:
-        """Return the indices of pairs with equal keys within the distance, in pieces."""
-        probe, table, swapped, starts, stops = meeting
-        pieces = []
-        cuts = _cut(stops - starts)
-        for begin, end in pairwise(cuts):
-            some = probe.values[begin:end]
-            owner, at = close_pairs(starts[begin:end], stops[begin:end], some, table.values, self._size)
-            owner += begin
-            if len(at):
-                pieces.append((at, owner) if swapped else (owner, at))
-        return pieces
 
     def _pair_up(
         self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, emitted: Emitted
@@ -383,13 +371,3 @@ class JoinKernel(Kernel):
             if side != self._table_side and len(own["places"]):
                 rows = unpack_train("column", own, len(self._schemas[side]))
                 mine.runs = [self._keyed(state.keys, side, rows, own["values"], own["places"])]
-
-
-def _cut(counts: Int64s) -> list[int]:
-    """Return cuts so that each piece has about _PAIRS pairs."""
-    total = np.cumsum(counts)
-    if len(total) == 0 or total[-1] <= _PAIRS:
-        return [0, len(counts)]
-    steps = np.arange(_PAIRS, int(total[-1]), _PAIRS)
-    cuts = [0, *(np.searchsorted(total, steps) + 1).tolist(), len(counts)]
-    return sorted(set(cuts))

@@ -28,8 +28,6 @@ from headway.network.schema import Schema
 from headway.trains import Aligned, Train, arrival_places, common_marks
 
 _NONE: Int64s = np.zeros(0, np.int64)
-_PAIRS = 1 << 20
-"""Candidate pairs that are processed together."""
 _BEATS = ("values", "stamps", "places")
 _READINGS = ("partition", "values", "stamps")
 
@@ -124,7 +122,11 @@ class ResampleKernel(Kernel):
         numbers = np.sort(np.concatenate([first.numbers, second.numbers]))
         places = state.place + arrival_places(trains)
         base, state.place = state.place, state.place + len(places)
-        beats = self._beats(state, first, places[: len(first)], emitted)
+        _, values, _, at, late = self._orders[0].admit(state.orders[0], first)
+        emitted.ignored += late
+        beats = Beats(values, first.stamps, places[: len(first)])
+        if at is not None:
+            beats = Beats(values, first.stamps[at], places[at])
         new, met = self._samples(state, second, places[len(first) :], emitted)
         for lower, upper, known in self._cuts(state, beats, met, base):
             state.known = known
@@ -135,13 +137,6 @@ class ResampleKernel(Kernel):
         cause = common_marks(trains)
         flushed = self._flush(state, second.progress) if cause.end else None
         return emitted.result(self._output, cause, flushed)
-
-    def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
-        _, values, _, at, late = self._orders[0].admit(state.orders[0], train)
-        emitted.ignored += late
-        if at is None:
-            return Beats(values, train.stamps, places)
-        return Beats(values, train.stamps[at], places[at])
 
     def _samples(
         self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted
@@ -222,9 +217,8 @@ class ResampleKernel(Kernel):
         processed in pieces, because most of them are not answered and all at once might not fit into memory.
         """
         found: list[tuple[Int64s, Int64s, Int64s]] = [(_NONE, _NONE, _NONE)]
-        step = max(1, _PAIRS // max(1, len(partitions)))
-        for start in range(0, len(beats), step) if len(partitions) else ():
-            some = beats[start : start + step]
+        for piece in portions(np.full(len(beats), len(partitions))):
+            some = beats[piece]
             beat, partition = np.repeat(some, len(partitions)), np.tile(partitions, len(some))
             passed_before = before[partition] > ends[beat]
             cause = np.where(passed_before, -1, new.passed(partition, ends[beat]))
@@ -236,34 +230,19 @@ class ResampleKernel(Kernel):
 
     def _emit(self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted) -> None:
         """Answer pairs, in their order, where the window is not empty."""
-        index = KeyIndex.of(state.samples.partition, state.samples.values)
-        starts, stops = index.within(partition, beats.values, self._size)
-        for some in portions(stops - starts + 1):
-            chosen = beats.take(np.arange(some.start, some.stop))
-            self._emit_some(state, chosen, partition[some], numbers[some], starts[some], stops[some], emitted)
-
-    def _emit_some(
-        self,
-        state: ResampleState,
-        beats: Beats,
-        partition: Int64s,
-        numbers: Int64s,
-        starts: Int64s,
-        stops: Int64s,
-        emitted: Emitted,
-    ) -> None:
-        """Answer pairs over the samples from starts to stops."""
         samples = state.samples
-        owner, at = close_pairs(starts, stops, beats.values, samples.values, self._size)
-        chosen, owner = np.unique(owner, return_inverse=True)
-        if len(chosen) == 0:
-            return
-        beats, partition, numbers = beats.take(chosen), partition[chosen], numbers[chosen]
-        stamps = beats.stamps.copy()
-        np.minimum.at(stamps, owner, samples.stamps[at])
-        columns = tuple(column.take(at) for column in samples.columns)
-        by = state.orders[1].partitions.columns(partition)
-        self._emission.add(emitted, beats.values, by, [], Rows(owner, len(chosen)), columns, stamps, numbers)
+        starts, stops = KeyIndex.of(samples.partition, samples.values).within(partition, beats.values, self._size)
+        for some in portions(stops - starts + 1):
+            owner, at = close_pairs(starts[some], stops[some], beats.values[some], samples.values, self._size)
+            chosen, owner = np.unique(owner, return_inverse=True)
+            if len(chosen) == 0:
+                continue
+            rows, chosen = Rows(owner, len(chosen)), chosen + some.start
+            stamps = beats.stamps[chosen]
+            np.minimum.at(stamps, owner, samples.stamps[at])
+            columns = tuple(column.take(at) for column in samples.columns)
+            by = state.orders[1].partitions.columns(partition[chosen])
+            self._emission.add(emitted, beats.values[chosen], by, [], rows, columns, stamps, numbers[chosen])
 
     def _flush(self, state: ResampleState, number: int) -> Iterator[Emitted]:
         """Answer all waiting pairs, sorted by beat, then by partition."""

@@ -103,6 +103,8 @@ BYTES = 16 << 20
 """Approximate bytes of a piece, where the width of its rows is known."""
 ROWS = 1 << 17
 """Approximate rows of a piece, where only their number is known."""
+PAIRS = 1 << 20
+"""Candidates for results, such as pairs, that are processed together; more would only cost memory."""
 
 
 def in_pieces(run: Callable[[Any, Sequence[Train]], Result], state: Any, trains: Sequence[Train], step: int) -> Result:
@@ -158,11 +160,11 @@ def between_ticks(train: Train, wanted: bool) -> Iterator[tuple[Train, Tick | No
 
 
 def portions(weights: Int64s) -> list[slice]:
-    """Divide neighbours into portions with a weight of about 8 * ROWS, and at least one element, each."""
-    if len(weights) == 0:
-        return []
-    share = (np.cumsum(weights) - weights) // (8 * ROWS)
-    starts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(weights)]
+    """Divide neighbours into portions with a weight of about PAIRS, and at least one element, each."""
+    after = np.cumsum(weights)
+    if len(after) == 0 or after[-1] <= PAIRS:
+        return [slice(0, len(after))] if len(after) else []
+    starts = [0, *(np.flatnonzero(np.diff((after - weights) // PAIRS)) + 1).tolist(), len(after)]
     return [slice(start, stop) for start, stop in pairwise(starts)]
 
 

@@ -22,6 +22,7 @@ def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (aggregate, resample, results):
             patch.setattr(module, "ROWS", 3)
+        patch.setattr(results, "PAIRS", 24)
         patch.setattr(join, "BYTES", 200)
         patch.setattr(results, "BYTES", 200)
         patch.setattr(chain, "BYTES", 200)
