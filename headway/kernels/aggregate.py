@@ -118,8 +118,7 @@ class AggregateKernel(WindowKernel):
     def _take(self, state: AggregateState, train: Train, now: int, emitted: Emitted) -> None:
         if len(train) == 0:
             return
-        train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
-        emitted.dead += dead
+        train, computed, _ = evaluate(self._select.inputs, train, self._schema, self._box, emitted.dead)
         if self._shareable:
             shared = group_ascending(train, self._order, self._grid, state.order)
             if shared is not None:

@@ -80,7 +80,7 @@ class ChainKernel(Kernel):
 
     def _run_whole(self, train: Train) -> Result:
         try:
-            return self._run_fused(train)
+            return self._run_one(self.links[0], train) if len(self.links) == 1 else self._run_links(train)
         except EvaluationError:
             return self._run_apart(train)
 
@@ -103,11 +103,6 @@ class ChainKernel(Kernel):
                 part = Train(part.columns, part.stamps, part.numbers, train.progress, (), train.end)
             yield self._run_texts(part)
             start = stop
-
-    def _run_fused(self, train: Train) -> Result:
-        if len(self.links) == 1:
-            return self._run_one(self.links[0], train)
-        return self._run_links(train)
 
     def _run_links(self, train: Train) -> Result:
         work = _Work(train)
@@ -146,8 +141,7 @@ class ChainKernel(Kernel):
         for link in self.links:
             counts.append(len(train))
             expressions = link.fields if link.predicate is None else (link.predicate,)
-            train, values, letters = evaluate(expressions, train, link.schema, link.box)
-            dead += letters
+            train, values, _ = evaluate(expressions, train, link.schema, link.box, dead)
             if link.predicate is None:
                 train = train.with_columns(values)
             else:
@@ -170,8 +164,7 @@ class RouteKernel(Kernel):
         outputs: list[Train] = []
         dead: list[DeadLetter] = []
         for predicate in self._predicates:
-            rest, (answer,), failed = evaluate((predicate,), rest, self._schemas[0], self._box)
-            dead += failed
+            rest, (answer,), _ = evaluate((predicate,), rest, self._schemas[0], self._box, dead)
             mask = truth(answer)
             outputs.append(rest.take(np.flatnonzero(mask)))
             rest = rest.take(np.flatnonzero(~mask))

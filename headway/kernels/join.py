@@ -24,7 +24,7 @@ from headway.kernels.groups import KeyIndex, close_pairs
 from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
-from headway.kernels.results import BYTES, PAIRS, Emitted, evaluate, evaluate_beside, portions
+from headway.kernels.results import BYTES, PAIRS, Emitted, evaluate, portions
 from headway.network.schema import Schema
 from headway.trains import Aligned, Train, arrival_places, common_marks, join_trains
 
@@ -155,7 +155,7 @@ class JoinKernel(Kernel):
         schema = self._schemas[self._table_side]
         batches = table.select(list(schema.names)).cast(schema.to_arrow()).combine_chunks().to_batches()
         rows = Train.from_batch(batches[0]) if batches else Train.empty(schema)
-        rows, keys, _ = evaluate(self._keys[self._table_side], rows, schema, self._box)
+        rows, keys, _ = evaluate(self._keys[self._table_side], rows, schema, self._box, [])
         return rows, keys
 
     def initial(self) -> JoinState:
@@ -204,9 +204,8 @@ class JoinKernel(Kernel):
     def _admit(self, state: JoinState, side: int, train: Train, places: Int64s, emitted: Emitted) -> SortedRun:
         """Return the tuples that are in order and have a key, sorted."""
         schema, mine = self._schemas[side], state.sides[side]
-        rows, columns, failed, (places,) = evaluate_beside(self._keys[side], train, [places], schema, self._box)
-        emitted.dead += failed
-        keys = self._codes(state.keys, columns, len(rows))
+        rows, columns, kept = evaluate(self._keys[side], train, schema, self._box, emitted.dead)
+        keys, places = self._codes(state.keys, columns, len(rows)), places[kept]
         order, values = self._orders[side], np.zeros(len(rows), self._dtype)
         if order is not None and mine.order is not None:
             _, values, _, at, late = order.admit(mine.order, rows)
@@ -262,8 +261,8 @@ class JoinKernel(Kernel):
         for meeting in meetings:
             left, right = (meeting.table, meeting.probe) if meeting.swapped else (meeting.probe, meeting.table)
             for some in portions(meeting.stops - meeting.starts):
-                starts, stops, values = meeting.starts[some], meeting.stops[some], meeting.probe.values[some]
-                owner, at = close_pairs(starts, stops, values, meeting.table.values, self._size)
+                starts, stops, around = meeting.starts[some], meeting.stops[some], meeting.probe.values[some]
+                owner, at = close_pairs(starts, stops, around, meeting.table.values, self._size)
                 owner += some.start
                 left_at, right_at = (at, owner) if meeting.swapped else (owner, at)
                 part, late, early = self._pair_up(left, left_at, right, right_at, emitted)
@@ -275,8 +274,7 @@ class JoinKernel(Kernel):
         late, early = (np.concatenate(keys) for keys in zip(*order_keys, strict=True))
         whole = join_trains(parts).take(np.lexsort((early, late)))
         if self._results is not None:
-            whole, values, failed = evaluate(self._results, whole, self._pair, self._box)
-            emitted.dead += failed
+            whole, values, _ = evaluate(self._results, whole, self._pair, self._box, emitted.dead)
             whole = whole.with_columns(values)
         emitted.parts.append(whole)
 
@@ -303,12 +301,9 @@ class JoinKernel(Kernel):
             late, early = (places, others) if self._table_side == 1 else (others, places)
         pair = Train((*one.columns, *two.columns), stamps, numbers)
         if self._residual is not None:
-            pair, (answer,), failed, (late, early) = evaluate_beside(
-                (self._residual,), pair, [late, early], self._pair, self._box
-            )
-            emitted.dead += failed
+            pair, (answer,), kept = evaluate((self._residual,), pair, self._pair, self._box, emitted.dead)
             at = np.flatnonzero(truth(answer))
-            pair, late, early = pair.take(at), late[at], early[at]
+            pair, late, early = pair.take(at), late[kept][at], early[kept][at]
         return pair, late, early
 
     def _prune(self, state: JoinState) -> None:

@@ -22,7 +22,7 @@ from headway.kernels.grid import band, horizon
 from headway.kernels.groups import KeyIndex, close_pairs
 from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
-from headway.kernels.results import ROWS, Emission, Emitted, evaluate_beside, in_pieces, portions
+from headway.kernels.results import ROWS, Emission, Emitted, evaluate, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.network.schema import Schema
 from headway.trains import Aligned, Train, arrival_places, common_marks
@@ -142,11 +142,8 @@ class ResampleKernel(Kernel):
         self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted
     ) -> tuple[NewSamples, Int64s]:
         """Return the new samples, and the places where partitions appear for the first time."""
-        train, computed, dead, (places,) = evaluate_beside(
-            self._select.inputs, train, [places], self._schemas[1], self._box
-        )
-        emitted.dead += dead
-        before = state.known
+        train, computed, chosen = evaluate(self._select.inputs, train, self._schemas[1], self._box, emitted.dead)
+        before, places = state.known, places[chosen]
         # A partition is known from its first tuple, even if that one is not in order.
         everyone = self._orders[1].codes(state.orders[1], train)
         codes, values, steps, kept, late = self._orders[1].admit(state.orders[1], train)

@@ -11,25 +11,25 @@ asks for the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, Values, numpy_type
+from headway.columns import Column, Indices, Int64s, Values, numpy_type
 from headway.expressions import EvaluationError, Expression
 from headway.kernels.accumulators import Arrays
 from headway.kernels.kernel import DeadLetter, Result
-from headway.kernels.selects import CompiledSelect, Rows
+from headway.kernels.selects import CompiledSelect, Failed, Rows
 from headway.network.schema import Field, Schema, type_name
 from headway.trains import NOTHING, Tick, Train, join_trains
 
 
-def failures(expressions: Sequence[Expression], columns: Sequence[Column | None], count: int) -> list[tuple[int, str]]:
+def failures(expressions: Sequence[Expression], columns: Sequence[Column | None], count: int) -> Failed:
     """Return position and reason of each tuple on which one of the expressions fails."""
-    found: list[tuple[int, str]] = []
+    found: Failed = []
     pending = [(0, count)]
     while pending:
         start, stop = pending.pop()
@@ -49,46 +49,39 @@ def failures(expressions: Sequence[Expression], columns: Sequence[Column | None]
 
 
 def evaluate(
-    expressions: Sequence[Expression], train: Train, schema: Schema, box: str
-) -> tuple[Train, list[Column], tuple[DeadLetter, ...]]:
-    """Return the tuples on which all expressions succeed, the expressions' values, and the others as dead letters."""
+    expressions: Sequence[Expression], train: Train, schema: Schema, box: str, dead: list[DeadLetter]
+) -> tuple[Train, list[Column], Indices | slice]:
+    """Return the tuples on which all expressions succeed, the expressions' values, and which tuples these are.
+
+    The others are added to `dead`.
+    """
     count = len(train)
     try:
-        return train, [expression.evaluate(train.columns, count) for expression in expressions], ()
+        return train, [expression.evaluate(train.columns, count) for expression in expressions], _ALL
     except EvaluationError:
         pass
     bad = failures(expressions, train.columns, count)
-    rest = without(train, bad)
+    kept = others(bad, count)
+    rest = train.take(kept)
     try:
         values = [expression.evaluate(rest.columns, len(rest)) for expression in expressions]
     except EvaluationError as error:
         # Each tuple alone succeeds, but not all together, as with a function that returns the wrong number of values.
-        bad = [(at, str(error)) for at in range(count)]
-        rest = without(train, bad)
+        bad, kept = [(at, str(error)) for at in range(count)], kept[:0]
+        rest = train.take(kept)
         values = [expression.evaluate(rest.columns, 0) for expression in expressions]
-    return rest, values, dead_letters(bad, train, schema, box)
+    dead += dead_letters(bad, train, schema, box)
+    return rest, values, kept
 
 
-def evaluate_beside(
-    expressions: Sequence[Expression], train: Train, beside: Sequence[Values], schema: Schema, box: str
-) -> tuple[Train, list[Column], tuple[DeadLetter, ...], list[Values]]:
-    """Return what `evaluate` does, and the values `beside` the train that belong to the remaining tuples."""
-    width = len(train.columns)
-    marked, values, dead = evaluate(
-        expressions, train.with_columns((*train.columns, *map(Column, beside))), schema, box
-    )
-    dead = tuple([replace(one, train=one.train.with_columns(one.train.columns[:width])) for one in dead])
-    return marked.with_columns(marked.columns[:width]), values, dead, [one.values for one in marked.columns[width:]]
-
-
-def without(train: Train, bad: Sequence[tuple[int, str]]) -> Train:
-    """Return a train without the tuples at these positions."""
-    keep = np.ones(len(train), np.bool_)
+def others(bad: Failed, count: int) -> Indices:
+    """Return the positions, out of `count`, at which nothing has failed."""
+    keep = np.ones(count, np.bool_)
     keep[[at for at, _ in bad]] = False
-    return train.take(np.flatnonzero(keep))
+    return np.flatnonzero(keep)
 
 
-def dead_letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, box: str) -> tuple[DeadLetter, ...]:
+def dead_letters(bad: Failed, train: Train, schema: Schema, box: str) -> tuple[DeadLetter, ...]:
     """Return tuples of a train, by position, as dead letters, one letter for each reason."""
     by_reason: dict[str, list[int]] = {}
     for at, reason in bad:
@@ -99,6 +92,7 @@ def dead_letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, b
     )
 
 
+_ALL = slice(None)
 BYTES = 16 << 20
 """Approximate bytes of a piece, where the width of its rows is known."""
 ROWS = 1 << 17
@@ -195,11 +189,6 @@ class Emitted:
     dead: list[DeadLetter] = field(default_factory=list)
     ignored: int = 0
 
-    def train(self, schema: Schema, cause: Train) -> Train:
-        """Return all results as one train, with the progress, ticks and end of the train that caused them."""
-        every = join_trains(self.parts) if self.parts else Train.empty(schema)
-        return Train(every.columns, every.stamps, every.numbers, cause.progress, cause.ticks, cause.end)
-
     def result(
         self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None, ordered: bool = True
     ) -> Result:
@@ -207,9 +196,11 @@ class Emitted:
 
         `ordered`: none of `more` has a smaller arrival number than those before it.
         """
-        if more is None:
-            return Result((self.train(schema, cause),), self.ignored, tuple(self.dead))
-        return next(results := self._results(schema, cause, more, ordered))._replace(rest=results)
+        if more is not None:
+            return next(results := self._results(schema, cause, more, ordered))._replace(rest=results)
+        every = join_trains(self.parts) if self.parts else Train.empty(schema)
+        train = Train(every.columns, every.stamps, every.numbers, cause.progress, cause.ticks, cause.end)
+        return Result((train,), self.ignored, tuple(self.dead))
 
     def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted], ordered: bool) -> Iterator[Result]:
         last = self
@@ -285,9 +276,8 @@ class Emission:
         inner = Train((*calls, *by, order), stamps, numbers)
         if failed:
             emitted.dead += dead_letters(failed, inner, self._inner_schema, self._box)
-            inner = without(inner, failed)
-        inner, results, dead = evaluate(self._results, inner, self._inner_schema, self._box)
-        emitted.dead += dead
+            inner = inner.take(others(failed, len(inner)))
+        inner, results, _ = evaluate(self._results, inner, self._inner_schema, self._box, emitted.dead)
         width = len(calls)
         by, order = inner.columns[width:-1], inner.columns[-1]
         head = (*by, order) if self._order_last else (order, *by)

@@ -28,8 +28,8 @@ from headway.kernels.groups import expand
 from headway.kernels.kernel import Tables
 from headway.kernels.order import OrderedInput, OrderState, number_in_partition, stable_order
 from headway.kernels.partitions import grown
-from headway.kernels.results import Emission, Emitted, dead_letters, evaluate, failures
-from headway.kernels.selects import CompiledSelect, Rows
+from headway.kernels.results import Emission, Emitted, dead_letters, evaluate, failures, others
+from headway.kernels.selects import CompiledSelect, Failed, Rows
 from headway.kernels.windows import WindowKernel
 from headway.network.schema import Schema
 from headway.trains import Aligned, Tick, Train
@@ -114,8 +114,7 @@ class SessionKernel(WindowKernel):
         return state.opened[waiting[~state.expired[waiting]]]
 
     def _take(self, state: SessionState, train: Train, now: int, emitted: Emitted) -> None:
-        train, _, dead = evaluate(self._select.inputs, train, self._schema, self._box)
-        emitted.dead += dead
+        train, _, _ = evaluate(self._select.inputs, train, self._schema, self._box, emitted.dead)
         self._order.codes(state.order, train)  # partitions are numbered as they arrive, not as they are sorted
         usable = self._order.usable(train)
         if usable is not None:
@@ -141,11 +140,9 @@ class SessionKernel(WindowKernel):
         if bad:
             # A tuple on which the predicate fails belongs to no window: continue without it.
             emitted.dead += dead_letters(bad, table.rows, self._schema, self._box)
-            keep = np.ones(len(codes), np.bool_)
-            keep[table.origin[[at for at, _ in bad]]] = False
+            chosen = others([(table.origin[at], reason) for at, reason in bad], len(codes))
             if self._order.numbered:
                 np.subtract.at(state.order.counted, codes, 1)
-            chosen = np.flatnonzero(keep)
             train, codes, values = train.take(chosen), codes[chosen], values[chosen]
             if self._order.numbered:
                 values = number_in_partition(state.order.counted, codes)
@@ -154,7 +151,7 @@ class SessionKernel(WindowKernel):
             return
         self._settle(state, table, now, emitted)
 
-    def _search(self, table: _Table) -> list[tuple[int, str]]:
+    def _search(self, table: _Table) -> Failed:
         """Mark where windows start; return the first tuple on which the predicate fails, with the reason."""
         open_at = np.flatnonzero(table.new & ~table.starts)
         if not self._looks_at_first:
@@ -210,7 +207,7 @@ class SessionKernel(WindowKernel):
             answer = answer | far(table.values[first], table.values[rows], self._size)
         return answer
 
-    def _failures(self, table: _Table, rows: Int64s, first: Int64s | None) -> list[tuple[int, str]]:
+    def _failures(self, table: _Table, rows: Int64s, first: Int64s | None) -> Failed:
         # Only the first of each partition: leaving it out may change what the next ones see.
         bad = failures([self._predicate], self._columns(table, rows, first), len(rows))
         seen: set[int] = set()

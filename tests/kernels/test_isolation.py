@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist
 from headway.expressions import Scope, compile_expression
+from headway.kernels.kernel import DeadLetter
 from headway.kernels.results import dead_letters, evaluate, failures
 from headway.network.schema import Schema
 from headway.trains import Tick, Train
@@ -31,8 +32,10 @@ def test_failures_and_the_rest(rows: list[tuple[int | None, int]]) -> None:
     train = _train(rows)
     bad = [at for at, (v, w) in enumerate(rows) if v == 0 or w == 1]
     assert [at for at, _ in failures(EXPRESSIONS, train.columns, len(train))] == bad
-    rest, values, dead = evaluate(EXPRESSIONS, train, SCHEMA, "box")
+    dead: list[DeadLetter] = []
+    rest, values, kept = evaluate(EXPRESSIONS, train, SCHEMA, "box", dead)
     good = [at for at in range(len(rows)) if at not in bad]
+    assert np.arange(len(rows))[kept].tolist() == good
     assert rest.numbers.tolist() == [3 * at for at in good]
     assert (rest.progress, rest.ticks, rest.end) == (99, (Tick(98, 1),), True)
     assert [len(one) for one in values] == [len(good)] * 2
@@ -44,9 +47,11 @@ def test_failures_and_the_rest(rows: list[tuple[int | None, int]]) -> None:
 
 def test_nothing_is_copied_where_nothing_fails() -> None:
     train = _train([(1, 0), (None, -1)])
-    rest, _, dead = evaluate(EXPRESSIONS, train, SCHEMA, "box")
+    dead: list[DeadLetter] = []
+    rest, _, kept = evaluate(EXPRESSIONS, train, SCHEMA, "box", dead)
     assert rest is train
-    assert dead == ()
+    assert kept == slice(None)
+    assert dead == []
 
 
 def test_one_letter_for_each_reason() -> None:
