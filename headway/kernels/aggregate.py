@@ -295,16 +295,16 @@ class AggregateKernel(WindowKernel):
         """Emit windows; `at` is for each the index of one of its panes in the store."""
         store, grid = state.store, self._grid
         first, after = grid.panes_of_window(window)
-        every, weights = [slice(None)], np.ones(len(window), np.int64)
-        starts, stops = at, at
+        weights = np.ones(len(window), np.int64)
+        starts = stops = begin = end = at
         if grid.panes:
             starts, stops = ranges((store.partition, store.pane), partition, first, after)
             weights += stops - starts
         if self._select.holds:
-            weights += state.held.counts(partition, first, after)
-        if grid.panes or self._select.holds:  # all their panes and tuples together might not fit into memory
-            every = portions(weights)
-        for some in every:
+            begin, end = state.held.ranges(partition, first, after)
+            weights += end - begin
+        # All their panes and tuples together might not fit into memory.
+        for some in portions(weights) if grid.panes or self._select.holds else (slice(None),):
             if grid.panes:
                 arrays = [
                     one.merge(a, starts[some], stops[some])
@@ -314,14 +314,13 @@ class AggregateKernel(WindowKernel):
             else:
                 arrays = [{name: array[at[some]] for name, array in a.items()} for a in store.arrays]
                 stamps = store.stamps[at[some]]
-            held: tuple[Column, ...] = ()
-            rows = Rows(np.zeros(0, np.int64), len(stamps))
+            owners, held = np.zeros(0, np.int64), tuple[Column, ...]()
             if self._select.holds:
-                owners, held = state.held.rows(partition[some], first[some], after[some])
-                rows = Rows(owners, len(stamps))
+                owners, rows = expand(begin[some], end[some])
+                held = state.held.columns(rows)
             start = self._starts(state, partition[some], window[some])
             by = state.order.partitions.columns(partition[some])
-            self._emission.add(emitted, start, by, arrays, rows, held, stamps, numbers[some])
+            self._emission.add(emitted, start, by, arrays, Rows(owners, len(stamps)), held, stamps, numbers[some])
 
     def _forget(self, state: AggregateState) -> None:
         """Drop the panes whose windows are all closed, with their tuples and expired windows."""

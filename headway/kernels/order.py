@@ -48,14 +48,15 @@ def lowest(dtype: npt.DTypeLike) -> Any:
 class Frontiers:
     """The largest slack+1 values of every partition, in descending order; the last is the frontier."""
 
-    __slots__ = ("_highest", "dtype", "largest", "slack")
+    __slots__ = ("dtype", "highest", "largest", "slack")
 
     def __init__(self, slack: int, dtype: npt.DTypeLike) -> None:
         """Start without partitions; `dtype` is int64 or float64."""
         self.slack = slack
         self.dtype = np.dtype(dtype)
         self.largest: Values = np.zeros((0, slack + 1), self.dtype)
-        self._highest: Any = lowest(self.dtype)
+        self.highest: Any = lowest(self.dtype)
+        """The largest value of all partitions; not maintained where the slack is large."""
 
     @staticmethod
     def of(slack: int, dtype: npt.DTypeLike) -> Frontiers:
@@ -73,7 +74,7 @@ class Frontiers:
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """Restore what `dump` returned."""
         self.largest = arrays["largest"]
-        self._highest = self.largest.max() if self.largest.size else lowest(self.dtype)
+        self.highest = self.largest.max() if self.largest.size else lowest(self.dtype)
 
     def grow(self, partitions: int) -> None:
         """Make room for partitions; a new one has seen nothing."""
@@ -84,15 +85,10 @@ class Frontiers:
         values: Values = self.largest[:, -1]
         return values
 
-    @property
-    def highest(self) -> Any:
-        """The largest value of all partitions; not maintained where the slack is large."""
-        return self._highest
-
     def note(self, codes: Int64s, values: Values) -> None:
         """Record, without slack, one value per partition that is not below any that it has seen."""
         self.largest[codes, 0] = values
-        self._highest = max(self._highest, values.max())
+        self.highest = max(self.highest, values.max())
 
     def admit(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
         """Admit tuples (partition, value) in arrival order.
@@ -102,7 +98,7 @@ class Frontiers:
         count = len(values)
         if count == 0:
             return None, values
-        if self.slack == 0 and values[0] >= self._highest and (count == 1 or bool((values[1:] >= values[:-1]).all())):
+        if self.slack == 0 and values[0] >= self.highest and (count == 1 or bool((values[1:] >= values[:-1]).all())):
             # The common case: the whole train ascends, so every partition's does.
             if count <= 8 * len(self):
                 self.largest[codes, 0] = values  # the last write is the last value
@@ -110,7 +106,7 @@ class Frontiers:
                 places = last_places(codes, len(self))
                 seen = np.flatnonzero(places >= 0)
                 self.largest[seen, 0] = values[places[seen]]
-            self._highest = values[-1]
+            self.highest = values[-1]
             return None, values
         if count <= _SHORT * (1 + self.slack // 8):  # there are as many passes over arrays as the slack
             return self._admit_each(codes, values)
@@ -123,7 +119,7 @@ class Frontiers:
         admitted = self._push(heaps, listed, values)
         for code, heap in heaps.items():
             self.largest[code] = sorted(heap, reverse=True)
-        self._highest = max(self._highest, values.max())
+        self.highest = max(self.highest, values.max())
         return admitted
 
     def _push(
@@ -172,7 +168,7 @@ class Frontiers:
             self.largest[touched, level] = back(largest[ends])
         frontier_after = largest[places]
         in_order_sorted = ranks[places] >= largest[places - 1]
-        self._highest = max(self._highest, values.max())
+        self.highest = max(self.highest, values.max())
         frontiers = np.empty(len(codes), self.dtype)
         frontiers[order] = back(frontier_after)
         if in_order_sorted.all():

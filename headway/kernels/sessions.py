@@ -18,7 +18,7 @@ import numpy as np
 from headway.boxes.aggregate import Aggregate, When
 from headway.boxes.bsort import BSort
 from headway.boxes.order import Order
-from headway.columns import Column, Int64s, Mask, Values, truth
+from headway.columns import NEVER, Column, Int64s, Mask, Values, truth
 from headway.expressions import EvaluationError, Functions
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.bsort import BSortKernel
@@ -246,11 +246,7 @@ class SessionKernel(WindowKernel):
         # Of a window that a timeout has emitted, only the first and the last tuple matter.
         owner, rows = expand(starts, end[kept])
         needed = ~gone[kept][owner] | (rows == starts[owner]) | (rows == end[kept][owner] - 1)
-        rows = rows[needed]
-        self._remember(state, table, rows)
-
-    def _remember(self, state: SessionState, table: _Table, rows: Int64s) -> None:
-        state.open = table.every.take(rows)
+        state.open = table.every.take(rows[needed])
         rest = state.open.rows
         state.open.rows = Train(rest.columns, rest.stamps, rest.numbers)
 
@@ -274,33 +270,27 @@ class SessionKernel(WindowKernel):
             numbers,
         )
 
-    def _open_table(self, state: SessionState) -> tuple[_Table, Int64s, Int64s]:
-        table = _Table(state.open, len(state.open))
-        waiting = ~state.expired[table.codes[table.heads]]
-        return table, table.heads[waiting], table.tails[waiting]
-
     def _expire(self, state: SessionState, tick: Tick, emitted: Emitted) -> None:
         assert self._timeout is not None
-        if len(state.open) == 0:
-            return
-        table, begin, end = self._open_table(state)
-        due = state.opened[table.codes[begin]] <= tick.moment - self._timeout
-        begin, end = begin[due], end[due]
-        order = np.lexsort((table.codes[begin], table.values[begin]))
-        begin, end = begin[order], end[order]
-        self._emit(state, table, begin, end, np.full(len(begin), tick.number), emitted)
-        state.expired[table.codes[begin]] = True
-        self._remember(state, table, np.arange(len(table.codes)))
+        if len(state.open):
+            self._emit_open(state, tick.moment - self._timeout, tick.number, emitted)
 
     def _finish(self, state: SessionState, number: int, now: int, emitted: Emitted) -> None:
-        # Take the tuples that the sorter holds, in its order, then close every window by (start, partition).
+        # Take the tuples that the sorter holds, in its order, then close every window.
         if self._sorter is not None:
             self._take(state, Train.empty(self._schema, number, end=True), now, emitted)
         if len(state.open):
-            table, begin, end = self._open_table(state)
-            order = np.lexsort((table.codes[begin], table.values[begin]))
-            self._emit(state, table, begin[order], end[order], np.full(len(begin), number), emitted)
-            self._remember(state, table, np.zeros(0, np.int64))
+            self._emit_open(state, NEVER, number, emitted)
+            state.open = state.open.take(np.zeros(0, np.int64))
+
+    def _emit_open(self, state: SessionState, moment: int, number: int, emitted: Emitted) -> None:
+        """Emit the windows that were opened up to a moment, by (start, partition); they stay open."""
+        table = _Table(state.open, len(state.open))
+        codes = table.codes[table.heads]
+        due = np.flatnonzero(~state.expired[codes] & (state.opened[codes] <= moment))
+        due = due[np.lexsort((codes[due], table.values[table.heads[due]]))]
+        self._emit(state, table, table.heads[due], table.tails[due], np.full(len(due), number), emitted)
+        state.expired[codes[due]] = True
 
     def _saved(self, state: SessionState) -> tuple[dict[str, Any], dict[str, Any]]:
         count = state.order.partitions.count

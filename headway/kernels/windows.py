@@ -16,7 +16,7 @@ from headway.columns import NEVER, Column, Indices, Int64s, Mask, Values, empty
 from headway.expressions import Functions
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
-from headway.kernels.groups import Groups, composites, expand, ranges
+from headway.kernels.groups import Groups, composites, ranges
 from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
 from headway.kernels.results import Emitted, between_ticks, in_pieces
 from headway.kernels.selects import empty_array
@@ -272,17 +272,14 @@ class HeldTuples:
             self._parts = [every.take(np.lexsort((every.values, every.pane, every.partition)))]
         return self._parts[0]
 
-    def rows(self, partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, tuple[Column, ...]]:
-        """Return the tuples of windows (partition, panes from first to after): the window of each, and the columns."""
+    def ranges(self, partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, Int64s]:
+        """Return where the tuples of windows (partition, panes from first to after) start and stop, for `columns`."""
         held = self._gather()
-        owners, at = expand(*ranges((held.partition, held.pane), partition, first, after))
-        return owners, tuple(column.take(at) for column in held.columns)
+        return ranges((held.partition, held.pane), partition, first, after)
 
-    def counts(self, partition: Int64s, first: Int64s, after: Int64s) -> Int64s:
-        """Return how many tuples `rows` would return for each window."""
-        held = self._gather()
-        starts, stops = ranges((held.partition, held.pane), partition, first, after)
-        return stops - starts
+    def columns(self, at: Int64s) -> tuple[Column, ...]:
+        """Return the columns of some tuples."""
+        return tuple(column.take(at) for column in self._gather().columns)
 
     def keep(self, wanted: Callable[[Int64s, Int64s], Mask]) -> None:
         """Keep the tuples for which ``wanted(partition, pane)`` is true."""

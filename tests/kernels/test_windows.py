@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist, to_arrow
 from headway.kernels.accumulators import Count, IntegerSum
-from headway.kernels.groups import group
+from headway.kernels.groups import expand, group
 from headway.kernels.windows import HeldTuples, Store
 from tests.kernels.helpers import few
 
@@ -72,7 +72,8 @@ def test_held_tuples_come_back_by_window_and_order(cut: list[list[Entry]], low: 
             held.restore(saved)
     held.keep(lambda partition, pane: partition != 1)
     partitions = np.arange(4)
-    owners, columns = held.rows(partitions, np.full(4, low), np.full(4, low + length))
+    owners, at = expand(*held.ranges(partitions, np.full(4, low), np.full(4, low + length)))
+    columns = held.columns(at)
     expected = sorted(
         (row for row in rows if row[0] != 1 and low <= row[1] < low + length),
         key=lambda row: (row[0], row[1], row[2], int(row[3])),
