@@ -41,13 +41,6 @@ def take_numbers(numbers: Int64s, indices: Indices) -> Int64s:
     return numbers.take(indices)
 
 
-class Selection(NamedTuple):
-    """Tuples chosen from a train, by position."""
-
-    train: Train
-    indices: Indices
-
-
 class Tick(NamedTuple):
     """A clock tick that travels like a tuple, so that a replay sees the same ticks at the same places."""
 
@@ -82,8 +75,8 @@ class Train:
         self.progress = progress
         self.ticks = ticks
         self.end = end
-        self.base: Selection | None = None
-        """The train from which a filter chose these tuples, if their columns have not been taken yet."""
+        self.base: tuple[Train, Indices] | None = None
+        """The train from which a filter chose these tuples, and where, if their columns have not been taken yet."""
         self.memo: dict[Any, Any] | None = None
         """What one kernel computed about this train, for other kernels that read it."""
 
@@ -113,18 +106,17 @@ class Train:
 
     def take(self, indices: Indices) -> Train:
         """Return the tuples at these positions, with this train's progress, ticks and end."""
-        return self._picked(tuple([column.take(indices) for column in self.columns]), indices)
+        stamps, numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
+        columns = tuple([column.take(indices) for column in self.columns])
+        return Train(columns, stamps, numbers, self.progress, self.ticks, self.end)
 
     def choose(self, indices: Indices, wanted: Container[int]) -> Train:
         """Return the tuples at these positions, with only the columns wanted, taken on first access."""
-        columns = [Chosen(column, indices) if at in wanted else UNREAD for at, column in enumerate(self.columns)]
-        chosen = self._picked(tuple(columns), indices)
-        chosen.base = Selection(self, indices)
-        return chosen
-
-    def _picked(self, columns: tuple[Column, ...], indices: Indices) -> Train:
         stamps, numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
-        return Train(columns, stamps, numbers, self.progress, self.ticks, self.end)
+        columns = [Chosen(column, indices) if at in wanted else UNREAD for at, column in enumerate(self.columns)]
+        chosen = Train(tuple(columns), stamps, numbers, self.progress, self.ticks, self.end)
+        chosen.base = (self, indices)
+        return chosen
 
     def with_columns(self, columns: Sequence[Column]) -> Train:
         """Return the same tuples with other fields."""

@@ -14,8 +14,8 @@ from headway.kernels.codec import pack_columns, unpack_columns
 _TABLE_LIMIT = 1 << 20
 _UNKNOWN = -1
 _LEAST = np.iinfo(np.int64).min
-_NAN = object()
-"""Replaces NaN in a key, because NaN does not equal itself."""
+_NAN = float("nan")
+"""Stands for every NaN in a key: NaN does not equal itself, but a dictionary finds the same object."""
 
 
 def grown(array: Values, count: int, filling: Any) -> Values:
@@ -29,13 +29,12 @@ def grown(array: Values, count: int, filling: Any) -> Values:
 class Partitions:
     """Numbers the partitions that tuples belong to. NULL is a value like any other; so is NaN; -0.0 is 0.0."""
 
-    __slots__ = ("_base", "_codes", "_keys", "_known", "_table", "_types", "count")
+    __slots__ = ("_base", "_codes", "_known", "_table", "_types", "count")
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         """Start with no partition known; without `by` fields there is exactly one."""
         self._types = tuple(types)
-        self._codes: dict[Any, int] = {}
-        self._keys: list[Any] = []
+        self._codes: dict[Any, int] = {}  # in the order of the codes
         self._known: tuple[Column, ...] | None = None
         self._table: Int64s | None = None  # integer keys in a small range: code by key - base
         self._base = 0
@@ -65,13 +64,13 @@ class Partitions:
             return ()
         if self._known is None:
             self._known = tuple(
-                from_pylist([key[at] for key in self._keys], type_) for at, type_ in enumerate(self._types)
+                from_pylist([key[at] for key in self._codes], type_) for at, type_ in enumerate(self._types)
             )
         return tuple(column.take(codes) for column in self._known)
 
     def _integer_codes(self, column: Column) -> Int64s:
         keys = column.values
-        if self._table is None and not self._keys:
+        if self._table is None and not self._codes:
             self._retable(int(keys.min()), int(keys.max()))
         if self._table is not None:
             codes = self._look_up(keys)
@@ -97,7 +96,7 @@ class Partitions:
         table = self._table
         if table is not None and low > self._base and high < self._base + len(table) - 1:
             return
-        known = [key[0] for key in self._keys]
+        known = [key[0] for key in self._codes]
         if None in known or (table is None and known):
             self._table = None
             return
@@ -108,8 +107,7 @@ class Partitions:
             return
         self._base = low - margin
         self._table = np.full(high - low + 1 + 2 * margin, _UNKNOWN, np.int64)
-        for key, code in zip(known, range(self.count), strict=True):
-            self._table[key - self._base] = code
+        self._table[np.array(known, np.int64) - self._base] = np.arange(self.count)
 
     def _codes_by_dictionary(self, columns: Sequence[Column], count: int) -> Int64s:
         combined, span = np.zeros(count, np.int64), 1
@@ -126,7 +124,7 @@ class Partitions:
         first = np.empty(len(local.dictionary), np.int64)
         first[places[::-1]] = np.arange(count - 1, -1, -1)  # the last write is the first place
         keys = list(zip(*([_hashable(values[at]) for at in indices[first]] for values, indices in parts), strict=True))
-        self._add([key for key in keys if key not in self._codes])
+        self._add(keys)
         mapping = np.fromiter((self._codes[key] for key in keys), np.int64, len(keys))
         codes: Int64s = mapping.take(places)
         return codes
@@ -136,7 +134,6 @@ class Partitions:
             if key in self._codes:
                 continue
             self._codes[key] = self.count
-            self._keys.append(tuple(_value(part) for part in key))
             if self._table is not None:
                 if key[0] is None or not 0 <= key[0] - self._base < len(self._table):
                     self._table = None
@@ -168,7 +165,3 @@ def _raw(column: Column) -> pa.Array:
 
 def _hashable(value: Any) -> Any:
     return _NAN if isinstance(value, float) and value != value else value
-
-
-def _value(part: Any) -> Any:
-    return float("nan") if part is _NAN else part
