@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -153,44 +152,36 @@ _REMEMBERED = 49_152
 networks repeat expressions."""
 
 
-def compile_expression(text: str, scope: Scope) -> Expression:
-    """Compile an expression, or raise an ExpressionError."""
-    return _remembered(_compile_expression, check_text(text), scope)
+def _remembered(compile_: Callable[[X, Scope], T]) -> Callable[[X, Scope], T]:
+    """Cache what texts compile to; notes are repeated with a cached result."""
 
+    @functools.wraps(compile_)
+    def found(text: Any, scope: Scope) -> T:
+        key = tuple(text) if isinstance(text, list | tuple) else check_text(text)
+        made, notes = _compiled(compile_, key, scope)
+        note(notes)
+        result: T = made
+        return result
 
-def compile_predicate(text: str, scope: Scope) -> Expression:
-    """Compile a boolean expression, or raise an ExpressionError."""
-    return _remembered(_compile_predicate, check_text(text), scope)
-
-
-def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]:
-    """Compile a select list to named expressions; ``*`` and ``left.*`` stand for all fields.
-
-    An expression without a name is named by its own text.
-    """
-    return _remembered(_compile_select, text if isinstance(text, str) else tuple(text), scope)
-
-
-def _remembered(compile_: Callable[[X, Scope], T], text: X, scope: Scope) -> T:
-    """Compile, or return the cached result; notes are repeated in either case."""
-    made, notes = _compiled(compile_, text, scope)
-    note(notes)
-    found: T = made
     return found
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _compiled(compile_: Callable[[Any, Scope], Any], text: Any, scope: Scope) -> tuple[Any, tuple[str, ...]]:
     with _about(text), noting() as notes:
         return compile_(text, scope), tuple(notes)
 
 
-def _compile_expression(text: str, scope: Scope) -> Expression:
+@_remembered
+def compile_expression(text: str, scope: Scope) -> Expression:
+    """Compile an expression, or raise an ExpressionError."""
     (tree,) = _spelled([parse_one(text)], scope)
     return finish(compile_tree(tree, scope), tree, text)
 
 
-def _compile_predicate(text: str, scope: Scope) -> Expression:
+@_remembered
+def compile_predicate(text: str, scope: Scope) -> Expression:
+    """Compile a boolean expression, or raise an ExpressionError."""
     (tree,) = _spelled([parse_one(text)], scope)
     return finish(_condition(tree, scope), tree, text)
 
@@ -199,10 +190,14 @@ def _condition(tree: exp.Expression, scope: Scope) -> Node:
     return logic.boolean(compile_tree(tree, scope), "a condition")
 
 
-def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, ...]:
-    items = _spelled(parse_items(text), scope)
+@_remembered
+def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]:
+    """Compile a select list to named expressions; ``*`` and ``left.*`` stand for all fields.
+
+    An expression without a name is named by its own text.
+    """
     results: list[Named] = []
-    for item in items:
+    for item in _spelled(parse_items(text), scope):
         if _is_star(item):
             results += _star(item, scope)
         else:
@@ -301,7 +296,7 @@ def _spelled(trees: Sequence[exp.Expression], scope: Scope) -> list[exp.Expressi
     return list(trees)
 
 
-@cache
+@functools.cache
 def _is_bare(name: str) -> bool:
     """Whether a field's name needs no backticks."""
     try:

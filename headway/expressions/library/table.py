@@ -42,6 +42,7 @@ class AggregateFunction:
     """The result type, or a function from the argument's type; None means the argument's type."""
     arguments: int = 1
     parameters: tuple[int, int] = (0, 0)
+    synonyms: str = ""
 
     def result(self, type_: pa.DataType) -> pa.DataType:
         """Return the result type for an argument type."""
@@ -74,39 +75,30 @@ _LIST = (
     AggregateFunction("count_if", "count_if(condition)", _BOOLEAN, BIGINT),
     AggregateFunction("approx_count_distinct", "approx_count_distinct(x)", _ORDERED, BIGINT, parameters=(0, 1)),
     AggregateFunction("sum", "sum(x)", _NUMBER, _sum),
-    AggregateFunction("avg", "avg(x)", _NUMBER, _average),
+    AggregateFunction("avg", "avg(x)", _NUMBER, _average, synonyms="mean"),
     AggregateFunction("min", "min(x)", _ORDERED),
     AggregateFunction("max", "max(x)", _ORDERED),
-    AggregateFunction("first", "first(x)", _ANY),
-    AggregateFunction("last", "last(x)", _ANY),
+    AggregateFunction("first", "first(x)", _ANY, synonyms="first_value"),
+    AggregateFunction("last", "last(x)", _ANY, synonyms="last_value"),
     AggregateFunction("any_value", "any_value(x)", _ANY),
-    AggregateFunction("stddev_samp", "stddev(x)", _NUMBER, DOUBLE),
+    AggregateFunction("stddev_samp", "stddev(x)", _NUMBER, DOUBLE, synonyms="stddev std"),
     AggregateFunction("stddev_pop", "stddev_pop(x)", _NUMBER, DOUBLE),
-    AggregateFunction("var_samp", "variance(x)", _NUMBER, DOUBLE),
+    AggregateFunction("var_samp", "variance(x)", _NUMBER, DOUBLE, synonyms="variance"),
     AggregateFunction("var_pop", "var_pop(x)", _NUMBER, DOUBLE),
     AggregateFunction("median", "median(x)", _NUMBER, DOUBLE),
     AggregateFunction("percentile", "percentile(x, p)", _NUMBER, DOUBLE, parameters=(1, 1)),
-    AggregateFunction("approx_percentile", "approx_percentile(x, p)", _NUMBER, parameters=(1, 2)),
-    AggregateFunction("collect_list", "collect_list(x)", _ANY, _array),
+    AggregateFunction(
+        "approx_percentile", "approx_percentile(x, p)", _NUMBER, parameters=(1, 2), synonyms="percentile_approx"
+    ),
+    AggregateFunction("collect_list", "collect_list(x)", _ANY, _array, synonyms="array_agg collect"),
     AggregateFunction("collect_set", "collect_set(x)", _ORDERED, _array),
-    AggregateFunction("bool_and", "bool_and(x)", _BOOLEAN, BOOLEAN),
-    AggregateFunction("bool_or", "bool_or(x)", _BOOLEAN, BOOLEAN),
+    AggregateFunction("bool_and", "bool_and(x)", _BOOLEAN, BOOLEAN, synonyms="every"),
+    AggregateFunction("bool_or", "bool_or(x)", _BOOLEAN, BOOLEAN, synonyms="some any"),
     AggregateFunction("max_by", "max_by(x, y)", _ANY, arguments=2),
     AggregateFunction("min_by", "min_by(x, y)", _ANY, arguments=2),
 )
-_SYNONYMS = {
-    "avg": "mean",
-    "first": "first_value",
-    "last": "last_value",
-    "stddev_samp": "stddev std",
-    "var_samp": "variance",
-    "approx_percentile": "percentile_approx",
-    "collect_list": "array_agg collect",
-    "bool_and": "every",
-    "bool_or": "some any",
-}
-AGGREGATES: dict[str, AggregateFunction] = {aggregate.name: aggregate for aggregate in _LIST}
-AGGREGATES |= {synonym: AGGREGATES[name] for name, words in _SYNONYMS.items() for synonym in words.split()}
+AGGREGATES: dict[str, AggregateFunction] = {one.name: one for one in _LIST}
+AGGREGATES |= {synonym: one for one in _LIST for synonym in one.synonyms.split()}
 """The aggregates by every name that a user may write; ``count(distinct x)`` is ``count_distinct``."""
 
 
