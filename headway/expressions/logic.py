@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Mask, numpy_type
+from headway.columns import Column, Mask, numpy_type, truth
 from headway.errors import ExpressionError
 from headway.expressions.casts import cast
 from headway.expressions.nodes import (
@@ -223,8 +223,7 @@ def _combined(left: Node, right: Node, name: str, winner: bool) -> Node:
     step, ufunc = left.run, np.logical_or if winner else np.logical_and
 
     def wins(column: Column) -> Mask:
-        values: Mask = column.values if winner else ~column.values
-        return values if column.valid is None else values & column.valid
+        return truth(column if winner else Column(~column.values, column.valid))
 
     def run(columns: Columns, count: int) -> Column:
         one = step(columns, count)
@@ -243,8 +242,7 @@ def is_boolean(argument: Node, value: bool) -> Node:
 
     def run(columns: Columns, count: int) -> Column:
         column = step(columns, count)
-        values = column.values if value else ~column.values
-        return Column(values if column.valid is None else values & column.valid)
+        return Column(truth(column if value else Column(~column.values, column.valid)))
 
     return build(BOOLEAN, (argument,), run)
 
@@ -322,7 +320,7 @@ def case(conditions: Sequence[Node], results: Sequence[Node], default: Node | No
         for condition, outcome in pairs:
             open_ = remaining
             column = guarded(condition, columns, count, lambda open_=open_: open_)  # type: ignore[misc]
-            taken = open_ & column.values if column.valid is None else open_ & column.values & column.valid
+            taken = open_ & truth(column)
             chosen.append((taken, guarded(outcome, columns, count, lambda taken=taken: taken)))  # type: ignore[misc]
             remaining = open_ & ~taken
         result = guarded(last, columns, count, lambda: remaining)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, quiet, to_arrow
+from headway.columns import Column, Int64s, Mask, Values, concat, from_arrow, nulls, quiet, to_arrow
 from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
@@ -263,30 +263,15 @@ def guarded(node: Node, columns: Columns, count: int, taken: Callable[[], Mask])
             raise
         if not len(indices):
             return nulls(count, node.type)
-        return scatter(node.run(take(columns, node.slots, indices), len(indices)), indices, count, node.type)
+        taking = [one.take(indices) if one is not None and at in node.slots else None for at, one in enumerate(columns)]
+        places = np.full(count, len(indices))
+        places[indices] = np.arange(len(indices))
+        return take_or_null(node.run(taking, len(indices)), places, node.type)
 
 
-def take(columns: Columns, slots: Iterable[int], indices: Indices) -> list[Column | None]:
-    """Return the columns of these slots at these positions; None for other slots."""
-    taken: list[Column | None] = [None] * len(columns)
-    for slot in slots:
-        column = columns[slot]
-        assert column is not None
-        taken[slot] = column.take(indices)
-    return taken
-
-
-def scatter(part: Column, indices: Indices, count: int, type_: pa.DataType) -> Column:
-    """Put the values of a part back at their positions; NULL elsewhere."""
-    dtype = numpy_type(type_)
-    if dtype is None:
-        positions = np.full(count, -1, np.int64)
-        positions[indices] = np.arange(len(indices))
-        return Column(part.values.take(pa.array(positions, mask=positions < 0)))
-    values, valid = np.zeros(count, dtype), np.zeros(count, np.bool_)
-    values[indices] = part.values
-    valid[indices] = part.is_valid()
-    return Column(values, valid)
+def take_or_null(column: Column, places: Int64s, type_: pa.DataType) -> Column:
+    """Return the values at these places; NULL for the place after the last."""
+    return concat([column, nulls(1, type_)]).take(places)
 
 
 def first_line(error: BaseException) -> str:

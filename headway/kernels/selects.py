@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow, truth
+from headway.columns import Column, Int64s, Mask, Values, as_floats, from_pylist, to_arrow, truth
 from headway.expressions import AggregateCall, AggregateSelect, EvaluationError, Expression, UserAggregate
+from headway.expressions.nodes import take_or_null
 from headway.expressions.texts import MOST_ITEMS
 from headway.expressions.userfunctions import blame, returned
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, variance
@@ -123,16 +124,14 @@ def _distinct(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed
 def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     share = float(str(call.parameters[0])) if call.parameters else 0.5
     rows, columns = _present(rows, columns)
-    values = columns[0].values
-    if columns[0].is_arrow:
-        values = columns[0].values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values = as_floats(columns[0])
     values = values[np.lexsort((values, rows.ids))]
     starts, stops = rows.bounds()
     counts = stops - starts
     place = np.maximum(counts - 1, 0) * share
     low = np.floor(place).astype(np.int64)
     high = np.ceil(place).astype(np.int64)
-    padded = np.append(values.astype(np.float64), 0.0)
+    padded = np.append(values, 0.0)
     last = len(padded) - 1
     below = padded[np.minimum(starts + low, last)]
     above = padded[np.minimum(starts + high, last)]
@@ -154,14 +153,7 @@ def _approximate_percentile(call: AggregateCall, rows: Rows, columns: Sequence[C
 
 def _pick(column: Column, places: Int64s, some: Mask, type_: pa.DataType) -> Column:
     """Return the values at these places, and NULL where there is none."""
-    if len(column) == 0:
-        return nulls(len(places), type_)
-    taken = column.take(np.where(some, places, 0))
-    if some.all():
-        return taken
-    if taken.is_arrow:
-        return Column(pc.if_else(pa.array(some), taken.values, pa.scalar(None, taken.values.type)))
-    return Column(taken.values, taken.is_valid() & some)
+    return column.take(places) if some.all() else take_or_null(column, np.where(some, places, len(column)), type_)
 
 
 def _first(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
@@ -221,8 +213,8 @@ def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], fai
 
 
 def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
-    as_double = from_arrow(columns[0].values.cast(pa.float64()))
-    return _accumulate(variance(call.function), call, rows, [as_double], failed)
+    rows, columns = _present(rows, columns)
+    return _accumulate(variance(call.function), call, rows, [Column(as_floats(columns[0]))], failed)
 
 
 def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Mask, Values
+from headway.columns import Column, Mask, Values, truth
 from headway.errors import ExpressionError
 from headway.expressions import logic
 from headway.expressions.arithmetic import arithmetic, negate, unless_lowest
@@ -132,8 +133,7 @@ def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Any]:
     return kernel
 
 
-def _double(ufunc: Any) -> Callable[..., Node]:
-    return over_numpy(DOUBLE, ufunc)
+_double = functools.partial(over_numpy, DOUBLE)
 
 
 def _doubles(*ufuncs: np.ufunc) -> list[Builtin]:
@@ -208,7 +208,7 @@ def _extreme(name: str, operator: str) -> Callable[..., Node]:
             for node in nodes[1:]:
                 other = node.run(columns, count)
                 wins = better((other, result), count)
-                mask = (wins.values & wins.is_valid()) | ~result.is_valid()
+                mask = truth(wins) | ~result.is_valid()
                 result = choose(mask, other, result, type_)
             return result
 
@@ -234,11 +234,7 @@ def _pmod(one: Node, two: Node) -> Node:
 
 
 def _is_nan(node: Node) -> Node:
-    def kernel(column: Column) -> Column:
-        found = np.isnan(column.values)
-        return Column(found if column.valid is None else found & column.valid)
-
-    return over_columns(BOOLEAN, (node,), kernel)
+    return over_columns(BOOLEAN, (node,), lambda column: Column(truth(Column(np.isnan(column.values), column.valid))))
 
 
 def _nanvl(one: Node, two: Node) -> Node:
