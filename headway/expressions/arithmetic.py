@@ -90,24 +90,25 @@ def negate(argument: Node) -> Node:
         return argument
     if argument.type == STRING:
         argument = cast(argument, DOUBLE)
-    if is_decimal(argument.type):
-        return over_arrow(argument.type, (argument,), pc.negate)
-    if is_float(argument.type):
-        return unary(argument.type, argument, lambda values, valid: np.negative(values))
-    if not is_integer(argument.type):
+    if not is_numeric(argument.type):
         raise ExpressionError(f"cannot negate a {type_name(argument.type)}")
-    return unary(argument.type, argument, unless_lowest(argument.type, np.negative, "a negation"))
+    return changed_sign(argument, pc.negate, np.negative, "a negation")
 
 
-def unless_lowest(type_: pa.DataType, ufunc: Any, what: str) -> Callable[[Values, Mask | None], Any]:
-    """Return the kernel of -x or abs(x) for whole numbers, where only the lowest value overflows."""
+def changed_sign(argument: Node, arrow: Any, ufunc: Any, what: str) -> Node:
+    """Return -x or abs(x), given as Arrow's function and as numpy's; of whole numbers only the lowest overflows."""
+    type_ = argument.type
+    if is_decimal(type_):
+        return over_arrow(type_, (argument,), arrow)
+    if is_float(type_):
+        return unary(type_, argument, lambda values, valid: ufunc(values))
     (lowest, _), reason = limits(type_), f"{type_name(type_)} overflow in {what}"
 
     def kernel(values: Values, valid: Mask | None) -> Any:
         check(values == lowest, valid, reason)
         return ufunc(values)
 
-    return kernel
+    return unary(type_, argument, kernel)
 
 
 def bitwise(operator: str, left: Node, right: Node) -> Node:

@@ -19,7 +19,7 @@ from headway.columns import Indices, Int64s
 from headway.expressions import Functions
 from headway.kernels.codec import pack_train, unpack_train
 from headway.kernels.kernel import Kernel, Result, Tables
-from headway.kernels.order import is_deep, stable_order
+from headway.kernels.order import bubble_pass, by_code, is_deep
 from headway.kernels.partitions import Partitions
 from headway.network.schema import Schema
 from headway.trains import Train, join_trains
@@ -89,20 +89,13 @@ class BSortKernel(Kernel):
         if is_deep(self._slack):
             left_ranks, causes, kept = self._by_heaps(codes, ranks)
             return back[left_ranks], causes, np.sort(back[kept])
-        order = stable_order(codes)
-        sorted_codes = codes[order]
-        first = np.diff(sorted_codes, prepend=-1) != 0
-        segment = np.cumsum(first) - 1
-        nothing = segment * (count + 1)
+        order, starts, lengths = by_code(codes)
+        nothing = np.repeat(np.arange(len(starts)), lengths) * (count + 1)
         moving = nothing + 1 + ranks[order]
-        ends = np.append(np.flatnonzero(first)[1:], count) - 1
+        ends = starts + lengths - 1
         stay: list[Int64s] = []
         for _ in range(self._slack):
-            largest = np.maximum.accumulate(moving)
-            before = np.empty_like(largest)
-            before[1:] = largest[:-1]
-            before[first] = nothing[first]
-            moving = np.minimum(moving, before)
+            largest, moving = bubble_pass(moving, starts, nothing[starts])
             last = largest[ends]
             stay.append((last - nothing[ends] - 1)[last > nothing[ends]])
         left = moving > nothing

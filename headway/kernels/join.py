@@ -133,7 +133,8 @@ class JoinKernel(Kernel):
         none = np.zeros(0, np.int64)
         self._nothing = [SortedRun(Train.empty(one), none, np.zeros(0, self._dtype), none) for one in schemas]
         self._partners = self._pruning_partners(condition.names)
-        self._static = None if self._table_side is None else self._static_run(tables[self._table_side])
+        side = self._table_side
+        self._static = None if side is None else self._static_rows(side, tables[side])
 
     def _pruning_partners(self, names: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...] | None, ...]:
         """Return per side the fields that equal the other side's `by` fields; None where pruning is impossible."""
@@ -150,13 +151,12 @@ class JoinKernel(Kernel):
             partners.append(tuple(at for at in found if at is not None) if same else None)
         return tuple(partners)
 
-    def _static_run(self, table: pa.Table) -> tuple[Train, list[Column]]:
-        assert self._table_side is not None
-        schema = self._schemas[self._table_side]
+    def _static_rows(self, side: int, table: pa.Table) -> Train:
+        """Return the tuples of a static table on which its keys can be evaluated."""
+        schema = self._schemas[side]
         batches = table.select(list(schema.names)).cast(schema.to_arrow()).combine_chunks().to_batches()
         rows = Train.from_batch(batches[0]) if batches else Train.empty(schema)
-        rows, keys, _ = evaluate(self._keys[self._table_side], rows, schema, self._box, [])
-        return rows, keys
+        return evaluate(self._keys[side], rows, schema, self._box, [])[0]
 
     def initial(self) -> JoinState:
         """Return a state without tuples, except those of a static table."""
@@ -164,12 +164,9 @@ class JoinKernel(Kernel):
         keys = Partitions([one.type for one in self._keys[0]])
         state = JoinState((left, right), keys, 0)
         if self._static is not None:
-            rows, columns = self._static
-            count = len(rows)
-            codes = self._codes(keys, columns, count)
-            run = SortedRun(rows, codes, np.zeros(count, self._dtype), np.arange(count))
-            state.sides[self._table_side or 0].runs.append(run.keep(codes >= 0).sorted())
-            state.place = count
+            side, state.place = self._table_side or 0, len(self._static)
+            values, places = np.zeros(state.place, self._dtype), np.arange(state.place)
+            state.sides[side].runs.append(self._keyed(keys, side, self._static, values, places))
         return state
 
     def run(self, state: JoinState, trains: Sequence[Train], now: int) -> tuple[JoinState, Result]:
@@ -336,9 +333,10 @@ class JoinKernel(Kernel):
             mine.runs = [self._keyed(state.keys, side, run.rows, run.values, run.places) for run in mine.runs]
 
     def _keyed(self, keys: Partitions, side: int, rows: Train, values: Values, places: Int64s) -> SortedRun:
-        """Return tuples with the numbers of their keys, which have been evaluated before and cannot fail."""
+        """Return the tuples that have a key, sorted; the keys have been evaluated before and cannot fail."""
         columns = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
-        return SortedRun(rows, self._codes(keys, columns, len(rows)), values, places).sorted()
+        codes = self._codes(keys, columns, len(rows))
+        return SortedRun(rows, codes, values, places).keep(codes >= 0).sorted()
 
     def _saved(self, state: JoinState) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the state without a static side."""

@@ -143,11 +143,8 @@ class Frontiers:
 
     def _admit_sorted(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
         depth = self.slack + 1
-        order = stable_order(codes)
-        sorted_codes = codes[order]
-        starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
-        touched = sorted_codes[starts]
-        lengths = np.diff(np.append(starts, len(codes)))
+        order, starts, lengths = by_code(codes)
+        touched = codes[order[starts]]
         # Each partition's tuples, headed by the largest values it has seen, smallest first.
         segment = np.repeat(np.arange(len(touched)), lengths)
         places = np.arange(len(codes)) + (segment + 1) * depth
@@ -159,12 +156,12 @@ class Frontiers:
         segments[places] = segment
         segments[heads] = np.arange(len(touched))[:, None]
         ranks, back = segment_ranks(segments, sequence)
-        first = np.zeros(len(sequence), np.bool_)
-        first[heads[:, 0]] = True
-        ends = np.append(heads[1:, 0], len(sequence)) - 1
+        first = heads[:, 0]
+        ends = first + depth + lengths - 1
         handed_on = ranks
         for level in range(depth):
-            largest, handed_on = bubble_pass(handed_on, first)
+            # The first passes on itself: that cannot exceed what later passes see, as the known values ascend.
+            largest, handed_on = bubble_pass(handed_on, first, handed_on[first])
             self.largest[touched, level] = back(largest[ends])
         frontier_after = largest[places]
         in_order_sorted = ranks[places] >= largest[places - 1]
@@ -261,6 +258,13 @@ def stable_order(codes: Int64s) -> Indices:
     return np.argsort(codes, kind="stable")
 
 
+def by_code(codes: Int64s) -> tuple[Indices, Int64s, Int64s]:
+    """Return the stable order of codes, and where in it each code that occurs starts, and how often it occurs."""
+    order = stable_order(codes)
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    return order, starts, np.diff(starts, append=len(codes))
+
+
 def segment_ranks(segments: Int64s, values: Values) -> tuple[Int64s, Any]:
     """Map values to numbers that keep their order within a segment and grow from segment to segment.
 
@@ -289,31 +293,25 @@ def segment_ranks(segments: Int64s, values: Values) -> tuple[Int64s, Any]:
     return segments * width + ranks, back_from_rank
 
 
-def bubble_pass(numbers: Int64s, first: Mask) -> tuple[Int64s, Int64s]:
-    """Run one pass of a bubble sort over each segment; `first` marks where segments begin.
+def bubble_pass(numbers: Int64s, starts: Int64s, before_first: Int64s) -> tuple[Int64s, Int64s]:
+    """Run one pass of a bubble sort over segments with these starts; `before_first` stands before each one's first.
 
-    Returns the running maximum, and what is passed on: at each place the smaller of the tuple and the maximum before
-    it. The first of a segment passes on nothing, represented by itself: it cannot exceed what the later passes see
-    anyway, because segments are headed by their known values in ascending order.
+    Returns the running maximum, and what is passed on: at each place the smaller of the tuple and the maximum before.
     """
     largest = np.maximum.accumulate(numbers)
     before = np.empty_like(largest)
-    before[0] = largest[0]
     before[1:] = largest[:-1]
-    before[first] = numbers[first]
+    before[starts] = before_first
     return largest, np.minimum(numbers, before)
 
 
 def number_in_partition(counted: Int64s, codes: Int64s) -> Int64s:
     """Return each tuple's number in its partition, and update `counted`."""
-    order = stable_order(codes)
-    sorted_codes = codes[order]
-    starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
-    lengths = np.diff(np.append(starts, len(codes)))
-    within = np.arange(len(codes)) - np.repeat(starts, lengths)
+    order, starts, lengths = by_code(codes)
+    seen = codes[order[starts]]
     numbers = np.empty(len(codes), np.int64)
-    numbers[order] = within + np.repeat(counted[sorted_codes[starts]], lengths)
-    counted[sorted_codes[starts]] += lengths
+    numbers[order] = np.arange(len(codes)) + np.repeat(counted[seen] - starts, lengths)
+    counted[seen] += lengths
     return numbers
 
 

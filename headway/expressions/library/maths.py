@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from headway.columns import Column, Mask, Values, truth
 from headway.errors import ExpressionError
 from headway.expressions import logic
-from headway.expressions.arithmetic import arithmetic, negate, unless_lowest
+from headway.expressions.arithmetic import arithmetic, changed_sign, negate
 from headway.expressions.casts import CONTEXT, cast
 from headway.expressions.library.builtin import Builtin, double, fixed, integer, numeric, over_numpy
 from headway.expressions.logic import choose, compare, is_null
@@ -30,7 +30,6 @@ from headway.expressions.nodes import (
     field,
     literal,
     null,
-    over_arrow,
     over_columns,
     over_values,
     unary,
@@ -162,14 +161,6 @@ def _log(first: Node, second: Node | None = None) -> Node:
     return binary(DOUBLE, _ln(second), _ln(first), lambda one, two, valid: np.divide(one, two))
 
 
-def _absolute(node: Node) -> Node:
-    if is_decimal(node.type):
-        return over_arrow(node.type, (node,), pc.abs)
-    if is_float(node.type):
-        return over_numpy(node.type, np.abs)(node)
-    return unary(node.type, node, unless_lowest(node.type, np.abs, "abs"))
-
-
 def _whole(name: str, ufunc: Any, mode: str) -> Callable[[Node], Node]:
     """Return a builder for ceil or floor: bigint for doubles and integers, decimal for decimals."""
 
@@ -258,7 +249,7 @@ def _angle(y: Any, x: Any) -> Any:
 
 _NUMBER, _DOUBLE = (numeric,), (double,)
 MATHS = (
-    Builtin("abs(x)", _absolute, _NUMBER),
+    Builtin("abs(x)", lambda node: changed_sign(node, pc.abs, np.abs, "abs"), _NUMBER),
     Builtin("sign(x)", over_numpy(DOUBLE, lambda values: np.copysign(np.sign(values), values)), _DOUBLE, ("signum",)),
     Builtin("negative(x)", negate),
     Builtin("ceil(x)", _whole("ceil", np.ceil, ROUND_CEILING), _NUMBER, ("ceiling",)),
