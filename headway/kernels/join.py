@@ -245,10 +245,17 @@ class JoinKernel(Kernel):
         """Return the runs to be paired, new with new and new with held ones, and the number of candidate pairs."""
         meetings, pairs = [], 0
         for left, right in (fresh, *[(run, fresh[1]) for run in held[0]], *[(fresh[0], run) for run in held[1]]):
-            if len(left) and len(right):
-                meeting = self._ranges(left, right)
-                meetings.append(meeting)
-                pairs += int((meeting.stops - meeting.starts).sum())
+            if not len(left) or not len(right):
+                continue
+            probe, table, swapped = (left, right, False) if len(left) <= len(right) else (right, left, True)
+            if self._size is not None:
+                starts, stops = table.index().within(probe.keys, probe.values, self._size)
+            else:
+                starts, stops = (np.searchsorted(table.keys, probe.keys, side=side) for side in ("left", "right"))
+            count = int((stops - starts).sum())
+            if count:
+                meetings.append(Meeting(probe, table, swapped, starts, stops))
+                pairs += count
         return meetings, pairs
 
     def _emit(self, meetings: Sequence[Meeting], emitted: Emitted) -> None:
@@ -274,15 +281,6 @@ class JoinKernel(Kernel):
             whole, values, _ = evaluate(self._results, whole, self._pair, self._box, emitted.dead)
             whole = whole.with_columns(values)
         emitted.parts.append(whole)
-
-    def _ranges(self, left: SortedRun, right: SortedRun) -> Meeting:
-        """Return the meeting of two runs: by tuple of the shorter, the range of the longer with its key and near it."""
-        probe, table, swapped = (left, right, False) if len(left) <= len(right) else (right, left, True)
-        if self._size is not None:
-            starts, stops = table.index().within(probe.keys, probe.values, self._size)
-        else:
-            starts, stops = (np.searchsorted(table.keys, probe.keys, side=side) for side in ("left", "right"))
-        return Meeting(probe, table, swapped, starts, stops)
 
     def _pair_up(
         self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, emitted: Emitted
