@@ -235,13 +235,9 @@ class _Compiler:
             made = _part(made, part)
         return made
 
-    def chain(self, tree: Any, kind: type[exp.Expression], combine: Callable[[Node, Node], Node]) -> Node:
+    def chain(self, tree: Any, combine: Callable[[Node, Node], Node]) -> Node:
         """Combine ``a AND b AND c …`` as a balanced tree, so that long chains do not nest deeply."""
-        parts = []
-        while isinstance(tree, kind):
-            parts.append(tree.expression)
-            tree = tree.this
-        made = [self.node(part) for part in (tree, *reversed(parts))]
+        made = [self.node(part) for part in tree.flatten(unnest=False)]
         while len(made) > 1:
             pairs = [combine(made[i], made[i + 1]) for i in range(0, len(made) - 1, 2)]
             made = pairs + made[2 * len(pairs) :]
@@ -405,8 +401,8 @@ _HANDLERS: dict[type[exp.Expression], Handler] = {
     **dict.fromkeys(_BITWISE, _Compiler.bitwise),
     exp.Boolean: lambda at, tree: nodes.literal(bool(tree.this), BOOLEAN),
     exp.Null: lambda at, tree: nodes.null(VOID),
-    exp.And: lambda at, tree: at.chain(tree, exp.And, logic.conjunction),
-    exp.Or: lambda at, tree: at.chain(tree, exp.Or, logic.disjunction),
+    exp.And: lambda at, tree: at.chain(tree, logic.conjunction),
+    exp.Or: lambda at, tree: at.chain(tree, logic.disjunction),
     exp.Not: lambda at, tree: logic.negation(at.node(tree.this)),
     exp.BitwiseNot: lambda at, tree: bitwise_not(at.node(tree.this)),
     exp.Is: _Compiler.is_,

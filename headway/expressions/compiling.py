@@ -248,7 +248,7 @@ def compile_join(text: str, left: Schema, right: Schema, functions: Functions | 
                 names.append((left.fields[one.field].name, right.fields[two.field].name))
         residual = None
         if rest:
-            remaining = functools.reduce(lambda a, b: exp.And(this=a, expression=b), [part.copy() for part in rest])
+            remaining: Any = exp.and_(*rest, wrap=False)
             shown = text if len(rest) == 1 and not equalities else None
             residual = finish(_condition(remaining, both), remaining, shown)
         return JoinCondition(tuple(equalities), residual, tuple(names))

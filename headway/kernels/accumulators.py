@@ -50,6 +50,10 @@ class Accumulator(ABC):
     merges: Mapping[str, np.ufunc] = MappingProxyType({})
     """How the numbers of neighbouring groups are merged, where that is not their sum."""
 
+    def empty(self, count: int) -> Arrays:
+        """Return the arrays of empty groups."""
+        return {name: np.full(count, start, dtype) for name, (dtype, start) in self.fields.items()}
+
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Add tuples, in arrival order, to their groups; `ids` are positions in the arrays.
 
@@ -214,8 +218,7 @@ class _Variance(Accumulator):
         shift = np.where(filled, k - origin[owners], 0.0)
         s1 = arrays["s1"][at] + n * shift
         s2 = arrays["s2"][at] + 2 * shift * arrays["s1"][at] + n * shift * shift
-        merged = {name: np.zeros(len(starts), dtype) for name, (dtype, _) in self.fields.items()}
-        merged["k"] = origin
+        merged = {**self.empty(len(starts)), "k": origin}
         np.add.at(merged["n"], owners, arrays["n"][at])
         np.add.at(merged["s1"], owners, s1)
         np.add.at(merged["s2"], owners, s2)

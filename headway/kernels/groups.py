@@ -172,7 +172,11 @@ def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderS
     base, chosen = train.base or (train, None)
     if len(train) < SHORTEST:
         return None
-    grouping = _grouping(base, order, grid)
+    memo = base.memo = {} if base.memo is None else base.memo
+    name = (order.on, order.by, grid.size, grid.advance)
+    if name not in memo:
+        memo[name] = _grouping(base, order, grid)
+    grouping: Grouping | None = memo[name]
     if grouping is None:
         return None
     values = grouping.values
@@ -193,17 +197,6 @@ def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderS
 
 
 def _grouping(train: Train, order: OrderedInput, grid: Grid) -> Grouping | None:
-    memo = train.memo
-    if memo is None:
-        memo = train.memo = {}
-    name = (order.on, order.by, grid.size, grid.advance)
-    if name not in memo:
-        memo[name] = _compute(train, order, grid)
-    found: Grouping | None = memo[name]
-    return found
-
-
-def _compute(train: Train, order: OrderedInput, grid: Grid) -> Grouping | None:
     column = train.columns[order.on]
     values = column.values.astype(order.dtype, copy=False)
     if column.valid is not None or not ascends(values) or (order.dtype.kind == "f" and np.isnan(values[-1])):

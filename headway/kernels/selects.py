@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Int64s, Mask, Values, as_floats, from_pylist, to_arrow, truth
+from headway.columns import Column, Int64s, Mask, as_floats, from_pylist, to_arrow, truth
 from headway.expressions import AggregateCall, AggregateSelect, EvaluationError, Expression, UserAggregate
 from headway.expressions.nodes import take_or_null
 from headway.expressions.texts import MOST_ITEMS
@@ -69,7 +69,7 @@ def _accumulate(
     simple: Accumulator, call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed
 ) -> Column:
     """Run an accumulator over rows, starting with empty groups."""
-    arrays = {name: empty_array(dtype, start, rows.groups) for name, (dtype, start) in simple.fields.items()}
+    arrays = simple.empty(rows.groups)
     simple.add(arrays, rows.ids, columns[0] if columns else None)
     return _checked(simple, arrays, call, failed)
 
@@ -82,13 +82,6 @@ def _checked(simple: Accumulator, arrays: Arrays, call: AggregateCall, failed: F
         if overflowed.any():
             failed += [(int(at), f"{call.function}: the sum does not fit bigint") for at in np.flatnonzero(overflowed)]
     return result
-
-
-def empty_array(dtype: Any, start: Any, count: int) -> Values:
-    """Return an accumulator's array for empty groups; a dtype may be (dtype, width)."""
-    if isinstance(dtype, tuple):
-        return np.full((count, dtype[1]), start, dtype[0])
-    return np.full(count, start, dtype)
 
 
 def _present(rows: Rows, columns: Sequence[Column], at: int = 0) -> tuple[Rows, list[Column]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from headway.clock import SECOND, burn
 from headway.columns import Int64s
 from headway.errors import RunError
 from headway.expressions import Functions
-from headway.kernels.codec import pack, unpack
+from headway.kernels.codec import unpack
 from headway.kernels.kernel import Kernel, Result, Tables
 from headway.network.schema import Schema
 from headway.trains import Train, merge
@@ -99,10 +99,8 @@ class UniversalKernel(Kernel):
         cost = self._spec.cost
         return cost.mean * count if keys is None or isinstance(cost, Constant) else float(cost.seconds(keys).sum())
 
-    def dump(self, state: UniversalState) -> bytes:
-        """Write the state to bytes."""
-        number, place = state.last
-        return pack({"op": "universal", "seen": state.seen, "number": number, "place": place}, {})
+    def _saved(self, state: UniversalState) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"op": "universal", "seen": state.seen, **state.last._asdict()}, {}
 
     def load(self, data: bytes) -> UniversalState:
         """Read a state back."""

@@ -19,7 +19,6 @@ from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, ranges
 from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
 from headway.kernels.results import Emitted, between_ticks, in_pieces
-from headway.kernels.selects import empty_array
 from headway.network.schema import Schema
 from headway.sieves import KeptShares, ShareLookup
 from headway.trains import Aligned, Tick, Train, ascends
@@ -141,10 +140,7 @@ class Store:
         self.pane: Int64s = np.zeros(0, np.int64)
         self.stamps: Int64s = np.zeros(0, np.int64)
         self.opened: Int64s = np.zeros(0, np.int64)
-        self.arrays: list[Arrays] = [
-            {name: empty_array(dtype, start, 0) for name, (dtype, start) in one.fields.items()}
-            for one in self.accumulators
-        ]
+        self.arrays: list[Arrays] = [one.empty(0) for one in self.accumulators]
 
     def __len__(self) -> int:
         return len(self.pane)
@@ -206,9 +202,8 @@ class Store:
         if counts is None and self.accumulators:
             counts = np.bincount(groups.ids, minlength=groups.size)
         for one, arrays, column, mask in zip(self.accumulators, self.arrays, arguments, masks, strict=True):
-            work = {}
-            for name, (dtype, start) in one.fields.items():
-                work[name] = empty_array(dtype, start, groups.size)
+            work = one.empty(groups.size)
+            for name in one.fields:
                 work[name][groups.at] = arrays[name][places]
             if mask is None:
                 one.add(work, groups.ids, column, counts)

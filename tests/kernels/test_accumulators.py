@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from headway.columns import Column, from_pylist, to_arrow
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator
-from headway.kernels.selects import empty_array
 from headway.network.schema import Schema
 from tests.kernels.helpers import few
 
@@ -53,7 +52,7 @@ def make(call: str) -> tuple[Accumulator, int | None, pa.DataType]:
 
 
 def fresh(made: Accumulator, groups: int = GROUPS) -> Arrays:
-    return {name: empty_array(dtype, start, groups) for name, (dtype, start) in made.fields.items()}
+    return made.empty(groups)
 
 
 def add(made: Accumulator, arrays: Arrays, slot: int | None, rows: list[Any]) -> None:

@@ -265,10 +265,6 @@ def _months(days: Any) -> Any:
     return days.astype("datetime64[M]").astype(np.int64)
 
 
-def _year(days: Any) -> Any:
-    return days.astype("datetime64[Y]").astype(np.int64) + 1970
-
-
 def _day(days: Any) -> Any:
     return (days - days.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64) + 1
 
@@ -438,7 +434,7 @@ def _week(days: Any) -> Any:
 
 _DATE, _TIMESTAMP, _DAYS = (date,), (timestamp,), (date, integer)
 TIMES = (
-    Builtin("year(d)", _calendar(_year), _DATE),
+    Builtin("year(d)", _calendar(lambda days: days.astype("datetime64[Y]").astype(np.int64) + 1970), _DATE),
     Builtin("quarter(d)", _calendar(lambda days: _months(days) % 12 // 3 + 1), _DATE),
     Builtin("month(d)", _calendar(lambda days: _months(days) % 12 + 1), _DATE),
     Builtin("weekofyear(d)", _calendar(_week), _DATE),
