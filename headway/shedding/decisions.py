@@ -39,6 +39,10 @@ class Decision:
 class ControllerMemory:
     """The controller's memory, from one observation to the next. Moments are in nanoseconds."""
 
+    kept: Floats
+    """By output: the mean share of its tuples that was kept, over the time that forecasts count."""
+    ages: Floats
+    """By output: the age of the oldest tuple on the way to it, at the last observation; infinite before the first."""
     looked: int | None = None
     """The moment of the last observation."""
     keep: Floats = field(default_factory=lambda: np.zeros(0))
@@ -82,10 +86,6 @@ class ControllerMemory:
     """The moment at which control began, an interval before the first observation."""
     since: int = 0
     """The moment since which there has been an overload."""
-    kept: Floats = field(default_factory=lambda: np.zeros(0))
-    """By output: the mean share of its tuples that was kept, over the time that forecasts count."""
-    ages: Floats = field(default_factory=lambda: np.zeros(0))
-    """By output: the age of the oldest tuple on the way to it, at the last observation."""
     trail: tuple[float, ...] = ()
     """The backlog at recent observations, relative to an arbitrary level; each change is at the costs of its time."""
 

@@ -7,9 +7,7 @@ recent measurements: capacity × headroom < demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -96,12 +94,8 @@ class Diagnosis:
     overloaded: bool
     because: str
     """Why it is overloaded, or that it is not, for people."""
-    find: Callable[[], Culprit | None] = field(repr=False, compare=False)
-
-    @cached_property
-    def culprit(self) -> Culprit | None:
-        """The cause, computed on first access; None if there is no overload."""
-        return self.find() if self.overloaded else None
+    culprit: Culprit | None = None
+    """The cause; None if there is no overload."""
 
 
 def good_zones(qos: tuple[QoS, ...]) -> Floats:
@@ -147,8 +141,8 @@ def diagnose(
         more = f" and {int(late.sum()) - 3} more" if late.sum() > 3 else ""
         because = f"late: {names}{more}; never idle, and {observation.backlog:.2g} s of work wait and do not get less"
     else:
-        return Diagnosis(outside, False, "what arrives can be done", lambda: None)
-    return Diagnosis(outside, True, because, lambda: find_culprit(observation, topology, headroom))
+        return Diagnosis(outside, False, "what arrives can be done")
+    return Diagnosis(outside, True, because, find_culprit(observation, topology, headroom))
 
 
 def find_culprit(observation: Observation, topology: Topology, headroom: float = HEADROOM) -> Culprit | None:

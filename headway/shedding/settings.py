@@ -105,26 +105,6 @@ class ShedSettings:
         """Return the strategy."""
         return make_strategy(self.strategy) if self.own is None else self.own
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the settings as a mapping for a network file, which `parse` accepts."""
-        mapping: dict[str, Any] = {
-            "by": self.strategy,
-            "by_value": self.by_value,
-            "headroom": self.headroom,
-            "most": self.most,
-            "in_all": self.most_in_all,
-            "interval": str(self.interval),
-            "hold": self.hold,
-            "band": self.band,
-        }
-        if self.drain is not None:
-            mapping["drain"] = str(self.drain)
-        if self.outputs:
-            mapping["outputs"] = dict(self.outputs)
-        if self.allowed is not None:
-            mapping["allowed"] = list(self.allowed)
-        return mapping
-
 
 def _names() -> tuple[str, ...]:
     return tuple(entry.name for entry in registered_strategies())
