@@ -67,8 +67,7 @@ class DecisionTable:
             for strategy, rank in row.items():
                 if isinstance(rank, bool) or not isinstance(rank, int | float) or not 0 <= rank < math.inf:
                     raise PolicyError(
-                        f"table: {measure}: the rank of '{strategy}' is a number, 0 or more, and more is better; "
-                        f"not {rank!r}"
+                        f"{measure}: the rank of '{strategy}' is a number, 0 or more, and more is better; not {rank!r}"
                     )
         rows = {measure: dict(row) for measure, row in self.ranks.items()}
         for measure, row in ranks.items():

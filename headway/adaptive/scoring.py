@@ -83,13 +83,13 @@ class Specification:
         elif isinstance(value, Sequence):
             parsed = [_objective(name, 1) for name in value]
         else:
-            raise PolicyError(f"objectives: {value!r} will not do; {HINT}")
+            raise PolicyError(f"{value!r} will not do; {HINT}")
         if not parsed:
-            raise PolicyError(f"objectives: there must be at least one; {HINT}")
+            raise PolicyError(f"there must be at least one; {HINT}")
         names = [objective.metric for objective in parsed]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise PolicyError(f"objectives: named more than once: {choices(twice)}")
+            raise PolicyError(f"named more than once: {choices(twice)}")
         total = math.fsum(objective.weight for objective in parsed)
         return cls(tuple(objective._replace(weight=objective.weight / total) for objective in parsed))
 
@@ -102,7 +102,7 @@ class Specification:
 def _objective(name: object, wish: object) -> Objective:
     """Parse one objective: a weight, or ``{minimise: weight}``."""
     if not isinstance(name, str) or name not in METRICS:
-        raise PolicyError(f"objectives: {unknown('metric', str(name), METRICS)}")
+        raise PolicyError(f"{unknown('metric', str(name), METRICS)}")
     maximise = name in UPWARD
     if isinstance(wish, Mapping):
         if len(wish) != 1:
@@ -112,11 +112,11 @@ def _objective(name: object, wish: object) -> Objective:
             )
         ((way, wish),) = wish.items()
         if way not in DIRECTIONS:
-            raise PolicyError(f"objectives: {name}: {unknown('direction', str(way), DIRECTIONS)}")
+            raise PolicyError(f"{name}: {unknown('direction', str(way), DIRECTIONS)}")
         maximise = way == DIRECTIONS[0]
     weight = finite(wish)
     if weight is None or weight <= 0:
-        raise PolicyError(f"objectives: {name}: a weight is a number above 0, not {wish!r}")
+        raise PolicyError(f"{name}: a weight is a number above 0, not {wish!r}")
     return Objective(name, maximise, weight)
 
 

@@ -101,8 +101,8 @@ def test_a_mapping_with_everything() -> None:
         ({"interval": float("inf")}, r"shed: interval: inf is not a duration"),
         ({"drain": True}, r"shed: drain: True is not a duration"),
         ({"drain": -1}, r"shed: drain: must be more than 0, not -1"),
-        ({"hold": 0}, r"shed: hold: must be a number of looks, 1 or more, not 0"),
-        ({"hold": 1.5}, r"shed: hold: must be a number of looks"),
+        ({"hold": 0}, r"shed: hold: must be a whole number of at least 1, not 0"),
+        ({"hold": 1.5}, r"shed: hold: must be a whole number"),
         ({"band": 0}, r"shed: band: must be a number above 0, below 1, not 0"),
     ],
 )
