@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from headway.adaptive.goals import MEASURES
 from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
 from headway.adaptive.learning import Learning, Standing, UpperConfidence, make_learning
 from headway.adaptive.scoring import (
@@ -48,7 +49,6 @@ POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""
 FOREVER = "forever"
 ALL = "all"
-UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
 
 
 class SpecificationChange(NamedTuple):
@@ -219,7 +219,7 @@ def _details(chosen: int, window: Sequence[Past], specification: Specification) 
     for wish in sorted(specification.objectives, key=lambda wish: -wish.weight):
         apart = means[ORDER.index(wish.metric)] - every[ORDER.index(wish.metric)]
         side = "above" if apart > 0 else "below"
-        parts.append(f"{wish.metric} {abs(apart):.3g}{UNITS.get(wish.metric, '')} {side} the mean")
+        parts.append(f"{wish.metric} {MEASURES[wish.metric].write(abs(apart))} {side} the mean")
     return f" ({', '.join(parts)})"
 
 

@@ -34,6 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.adaptive.goals import MEASURES
 from headway.adaptive.layer import METRICS, Interval
 from headway.adaptive.learning import RewardedTurn
 from headway.columns import Int64s
@@ -43,8 +44,6 @@ from headway.network.qos import Graph, QoS
 from headway.totals import SYSTEM, Totals
 
 DIRECTIONS = ("maximise", "minimise")
-UPWARD = frozenset({"throughput", "utility"})
-"""Metrics to maximise by default; the others are to be minimised."""
 HINT = (
     "objectives are metrics with weights, such as {queue: 0.75, latency: 0.25} or {queue: {minimise: 0.75}}, "
     f"or a list of metrics; metrics: {choices(METRICS)}"
@@ -103,7 +102,7 @@ def _objective(name: object, wish: object) -> Objective:
     """Parse one objective: a weight, or ``{minimise: weight}``."""
     if not isinstance(name, str) or name not in METRICS:
         raise PolicyError(f"{unknown('metric', str(name), METRICS)}")
-    maximise = name in UPWARD
+    maximise = not MEASURES[name].at_most
     if isinstance(wish, Mapping):
         if len(wish) != 1:
             raise PolicyError(

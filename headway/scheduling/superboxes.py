@@ -134,12 +134,9 @@ class TraversalView:
         return {box: [way for way in ways[box] if way[0] in inside] for box in inside}
 
 
-def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
-    """Return some boxes in post-order, each once and after all boxes that it reads."""
-    inside = set(boxes)
-    ends = [box for box in sorted(inside) if inside.isdisjoint(topology.consumers[box])]
-    order = dict.fromkeys([box for end in ends for box in min_cost_order(topology, end)])
-    return tuple([box for box in order if box in inside])
+def min_cost(view: TraversalView, boxes: Boxes) -> Calls:
+    """Return each box once, after all boxes that it reads: the boxes of a unit stand in that order."""
+    return tuple(boxes)
 
 
 def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
@@ -187,7 +184,7 @@ def best(view: TraversalView, boxes: Boxes) -> Calls:
 
     A tie goes to min-cost, whose total cost is never higher.
     """
-    plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
+    plain, quick = min_cost(view, boxes), min_latency(view, boxes)
     return quick if expected(view, quick)[1] < expected(view, plain)[1] else plain
 
 
@@ -311,7 +308,7 @@ class Traversal(NamedTuple):
 
 
 TRAVERSALS = {
-    "mc": Traversal(lambda view, boxes: min_cost(view.topology, boxes), "min-cost: post-order, each box once"),
+    "mc": Traversal(min_cost, "min-cost: post-order, each box once"),
     "ml": Traversal(min_latency, "min-latency: the nearest results first, boxes called again for each"),
     "mm": Traversal(min_memory, "min-memory: the box that frees most bytes per second first"),
     "best": Traversal(best, "min-cost or min-latency, whichever has the lower mean latency by measured cost"),
