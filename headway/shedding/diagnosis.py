@@ -15,6 +15,7 @@ import numpy as np
 from headway.catalog import Topology
 from headway.columns import Floats
 from headway.costs import HEADROOM
+from headway.errors import choices
 from headway.network.qos import QoS
 from headway.shedding.strategies import Demand
 
@@ -137,9 +138,8 @@ def diagnose(
     if observation.load > fits:
         because = f"needs {observation.load:.2f} s/s of work; {observation.capacity:.2f} × {headroom:g} can be done"
     elif late.any() and observation.busy > BUSY and observation.backlog > 0 and not shrinks:
-        names = ", ".join(f"'{topology.outputs[output]}'" for output in np.flatnonzero(late)[:3])
-        more = f" and {int(late.sum()) - 3} more" if late.sum() > 3 else ""
-        because = f"late: {names}{more}; never idle, and {observation.backlog:.2g} s of work wait and do not get less"
+        names = choices((f"'{topology.outputs[output]}'" for output in np.flatnonzero(late)), 3)
+        because = f"late: {names}; never idle, and {observation.backlog:.2g} s of work wait and do not get less"
     else:
         return Diagnosis(outside, False, "what arrives can be done")
     return Diagnosis(outside, True, because, find_culprit(observation, topology, headroom))
