@@ -37,8 +37,6 @@ from headway.structure import owner
 
 HEADROOM = 0.9
 """The share of the capacity that boxes may use; the rest is a reserve for the engine and the unforeseen."""
-TRAIN = 1000.0
-"""Default number of tuples per call."""
 _ROUNDING = 1e-9
 """Tolerance, so that 1,000 tuples per second at 1 ms fit one processor despite binary fractions."""
 _NARROW = 12
@@ -358,24 +356,20 @@ def analyse(
     costs: Floats,
     selectivity: Floats,
     *,
-    overheads: Floats | None = None,
-    train: float = TRAIN,
     capacity: float = 1.0,
     headroom: float = HEADROOM,
     throttled: bool = False,
 ) -> Loads:
     """Return the loads that the sources' rates (tuples per second) cause.
 
-    `costs` (seconds per tuple), `selectivity` (tuples out per tuple in, all outputs of a box together) and `overheads`
-    (seconds per call, spread over the tuples of a `train`) are arrays by box. `throttled` applies the paper's formula
-    for the rate out: a box then does no more than one processor can, and the rest never reaches the boxes downstream.
+    `costs` (seconds per tuple) and `selectivity` (tuples out per tuple in, all outputs of a box together) are arrays by
+    box. `throttled` applies the paper's formula for the rate out: a box then does no more than one processor can, and
+    the rest never reaches the boxes downstream.
     """
     topology = model.topology
     rates = _checked("rate", rates, "source", topology.sources)
     costs = _checked("cost", costs, "box", topology.boxes)
     selectivity = _checked("selectivity", selectivity, "box", topology.boxes)
-    if overheads is not None:
-        costs = costs + _checked("overhead", overheads, "box", topology.boxes) / max(1.0, train)
     # A box that costs nothing has no limit.
     limits = None
     if throttled:

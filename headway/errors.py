@@ -93,10 +93,11 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def choices(names: Iterable[str]) -> str:
-    """Return the names as a readable list for a message."""
+def choices(names: Iterable[str], most: int | None = None) -> str:
+    """Return the names as a readable list for a message; beyond the first `most` only how many they are."""
     listed = [str(name) for name in names]
-    return ", ".join(listed) if listed else "(none)"
+    more = 0 if most is None else len(listed) - most
+    return (", ".join(listed[:most]) if listed else "(none)") + (f" and {more:,} more" if more > 0 else "")
 
 
 def nearest(word: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:

@@ -148,13 +148,12 @@ class DropBox:
         count = len(train.numbers)
         if not count:
             return train
-        mask = self.sieve.kept(train)
-        left = count if mask is None else int(np.count_nonzero(mask))
+        sifted = self.sieve.sift(train)
+        left = len(sifted.numbers)
         self.passed += left
-        if left == count or mask is None:
-            return train
-        self.dropped[self.reason] += count - left
-        return train.take(np.flatnonzero(mask))
+        if left < count:
+            self.dropped[self.reason] += count - left
+        return sifted
 
 
 class ShareLookup(Protocol):

@@ -135,13 +135,6 @@ def test_fan_out_copies() -> None:
     assert loads.fits
 
 
-def test_calls_are_spread_over_trains() -> None:
-    given = (CostModel(make([["s"]])), floats(100), floats(0.001), floats(1))
-    assert analyse(*given, overheads=floats(0.004), train=10).min_cap == pytest.approx(0.14)
-    assert analyse(*given, overheads=floats(0.004), train=1).min_cap == pytest.approx(0.5)
-    assert analyse(*given, overheads=floats(0.004)).min_cap == pytest.approx(0.1004)
-
-
 def test_a_box_that_costs_nothing_has_no_limit() -> None:
     loads = analyse(CostModel(CHAIN), floats(1e9), floats(0, 0, 0), floats(1, 1, 1), throttled=True)
     assert loads.outputs.tolist() == [1e9]

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from headway.adaptive.goals import MEASURES
 from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
 from headway.adaptive.learning import Learning, Standing, UpperConfidence, make_learning
 from headway.adaptive.scoring import (
@@ -39,8 +40,8 @@ from headway.adaptive.scoring import (
 )
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.durations import DURATION_HINT, Duration
-from headway.errors import PolicyError, finite, unknown, within
+from headway.errors import PolicyError, within
+from headway.options.settings import number, positive_time, read_settings, whole
 from headway.scheduling.policy import make_policy
 from headway.totals import Totals
 
@@ -48,7 +49,6 @@ POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""
 FOREVER = "forever"
 ALL = "all"
-UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
 
 
 class SpecificationChange(NamedTuple):
@@ -159,13 +159,9 @@ class Amos:
 
     def change(self, settings: Mapping[str, Any], memory: AmosMemory) -> AmosMemory:
         """Return the memory with other ``objectives``; statistics are kept, and weighted by the new objectives."""
-        for key in settings:
-            if key != "objectives":
-                raise PolicyError(f"amos: {unknown('setting to change', str(key), ['objectives'])}")
-        if "objectives" not in settings:
-            return memory
         with within("amos"):
-            return replace(memory, specification=Specification.parse(settings["objectives"]))
+            read = read_settings(settings, {"objectives": Specification.parse}, "setting to change")
+        return replace(memory, specification=read["objectives"]) if read else memory
 
     def ranking(self, memory: AmosMemory) -> tuple[float | None, ...]:
         """Return by algorithm its score (equation 2) under the current specification; None before its first turn."""
@@ -223,103 +219,69 @@ def _details(chosen: int, window: Sequence[Past], specification: Specification) 
     for wish in sorted(specification.objectives, key=lambda wish: -wish.weight):
         apart = means[ORDER.index(wish.metric)] - every[ORDER.index(wish.metric)]
         side = "above" if apart > 0 else "below"
-        parts.append(f"{wish.metric} {abs(apart):.3g}{UNITS.get(wish.metric, '')} {side} the mean")
+        parts.append(f"{wish.metric} {MEASURES[wish.metric].write(abs(apart))} {side} the mean")
     return f" ({', '.join(parts)})"
 
 
 def _policies(value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        raise PolicyError(f"amos: policies: a list of policies is expected, such as [fifo, chain], not {value!r}")
+        raise PolicyError(f"must be a list of policies, such as [fifo, chain], not {value!r}")
     names = tuple(str(name) for name in value)
     for name in names:
-        with within("amos: policies"):
-            make_policy(name)
+        make_policy(name)
         if names.count(name) > 1:
-            raise PolicyError(f"amos: policies: '{name}' is named more than once")
+            raise PolicyError(f"'{name}' is named more than once")
     return names
 
 
 def _changes(value: object) -> tuple[SpecificationChange, ...]:
     """Parse a timeline such as ``[{after: 60s, objectives: {latency: 1}}]``."""
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise PolicyError(
-            f"amos: changes: a list is expected, such as [{{after: 60s, objectives: ...}}], not {value!r}"
-        )
+        raise PolicyError(f"must be a list, such as [{{after: 60s, objectives: ...}}], not {value!r}")
     changes = []
     for item in value:
         if not isinstance(item, Mapping) or set(item) != {"after", "objectives"}:
-            raise PolicyError(f"amos: changes: each has the keys after, objectives, and no others; got {item!r}")
-        with within("amos: changes"):
-            specification = Specification.parse(item["objectives"])
-        changes.append(SpecificationChange(_nanoseconds("changes: after", item["after"]), specification))
+            raise PolicyError(f"each has the keys after, objectives, and no others; got {item!r}")
+        read = read_settings(item, {"after": positive_time, "objectives": Specification.parse})
+        changes.append(SpecificationChange(read["after"].nanoseconds, read["objectives"]))
     return tuple(sorted(changes, key=lambda change: change.after))
-
-
-def _nanoseconds(key: str, value: object) -> int:
-    """Parse a positive duration, or a number of seconds."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = finite(value)
-        length = 0 if seconds is None else round(seconds * SECOND)
-    else:
-        with within(f"amos: {key}"):
-            length = Duration.parse(value).nanoseconds
-    if length <= 0:
-        raise PolicyError(f"amos: {key}: must be longer than zero, not {value!r}; {DURATION_HINT}")
-    return length
-
-
-def _share(key: str, value: object, below: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
-        raise PolicyError(f"amos: {key}: a number from 0 to below {below:g} is expected, not {value!r}")
-    return float(value)
-
-
-def _whole(key: str, value: object, least: int, besides: str = "") -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise PolicyError(f"amos: {key}: a whole number of at least {least}{besides} is expected, not {value!r}")
-    return value
-
-
-def _objectives(value: object) -> Specification | None:
-    with within("amos"):
-        return None if value is None else Specification.parse(value)
 
 
 def _learning(value: object) -> Learning:
     if not isinstance(value, str):
-        raise PolicyError(f"amos: learning: the name of a strategy is expected, not {value!r}")
-    with within("amos"):
-        return make_learning(value)
+        raise PolicyError(f"must be the name of a strategy, not {value!r}")
+    return make_learning(value)
 
+
+_below_one = number("from 0 to below 1", lambda share: 0 <= share < 1)
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "policies": _policies,
-    "objectives": _objectives,
+    "objectives": lambda value: None if value is None else Specification.parse(value),
     "learning": _learning,
-    "delay": lambda value: _nanoseconds("delay", value),
-    "decay": lambda value: _share("decay", value, 0.5),
-    "window": lambda value: value,
-    "memory": lambda value: None if value == FOREVER else _whole("memory", value, 1, f", or '{FOREVER}'"),
-    "samples": lambda value: _whole("samples", value, 1),
-    "settle": lambda value: _share("settle", value, 1.0),
-    "waiting": lambda value: _share("waiting", value, 1.0),
-    "neighbours": lambda value: None if value == ALL else _whole("neighbours", value, 1, f", or '{ALL}'"),
-    "seed": lambda value: _whole("seed", value, 0),
+    "delay": lambda value: positive_time(value).nanoseconds,
+    "decay": number("from 0 to below 0.5", lambda share: 0 <= share < 0.5),
+    "window": whole(1),
+    "memory": lambda value: None if value == FOREVER else whole(1, f", or '{FOREVER}'")(value),
+    "samples": whole(1),
+    "settle": _below_one,
+    "waiting": _below_one,
+    "neighbours": lambda value: None if value == ALL else whole(1, f", or '{ALL}'")(value),
+    "seed": whole(0),
     "changes": _changes,
 }
-"""By key: the parser of its value, which raises a PolicyError that names the key."""
+"""By key: the reader of its value."""
 
 
 def make_amos(settings: Mapping[str, Any]) -> Amos:
     """Make the layer from a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
-    for key in settings:
-        if key not in _READERS:
-            raise PolicyError(f"amos: {unknown('setting', str(key), _READERS)}")
-    read = {key: _READERS[key](value) for key, value in settings.items()}
-    if "objectives" in read:
-        read["specification"] = read.pop("objectives")
-    made = Amos(**read)
-    _whole("window", made.window, len(made.policies))
+    with within("amos"):
+        read = read_settings(settings, _READERS)
+        if "objectives" in read:
+            read["specification"] = read.pop("objectives")
+        made = Amos(**read)
+        with within("window"):
+            whole(len(made.policies))(made.window)
     return made
 
 

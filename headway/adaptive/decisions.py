@@ -67,8 +67,7 @@ class DecisionTable:
             for strategy, rank in row.items():
                 if isinstance(rank, bool) or not isinstance(rank, int | float) or not 0 <= rank < math.inf:
                     raise PolicyError(
-                        f"table: {measure}: the rank of '{strategy}' is a number, 0 or more, and more is better; "
-                        f"not {rank!r}"
+                        f"{measure}: the rank of '{strategy}' is a number, 0 or more, and more is better; not {rank!r}"
                     )
         rows = {measure: dict(row) for measure, row in self.ranks.items()}
         for measure, row in ranks.items():
@@ -78,9 +77,8 @@ class DecisionTable:
     def row(self, measure: str, strategies: Sequence[str]) -> tuple[float, ...]:
         """Return the ranks of strategies for a measure. Raises a PolicyError that names strategies without a rank."""
         row = self.ranks.get(measure, {})
-        if all(one in row for one in strategies):
-            return tuple(map(row.__getitem__, strategies))
-        missing = [one for one in strategies if one not in row and one.partition(":")[0] not in row]
+        ranks = [row.get(one, row.get(one.partition(":")[0])) for one in strategies]
+        missing = [one for one, rank in zip(strategies, ranks, strict=True) if rank is None]
         if missing:
             example = ", ".join(f"{one}: RANK" for one in missing)
             has = choices(f"{one} ({rank:g})" for one, rank in row.items())
@@ -88,7 +86,7 @@ class DecisionTable:
                 f"the decision table has no rank for {measure} of: {choices(missing)}; it has {has}; "
                 f"add the others with table: {{{measure}: {{{example}}}}}"
             )
-        return tuple(float(row[one] if one in row else row[one.partition(":")[0]]) for one in strategies)
+        return tuple([rank for rank in ranks if rank is not None])
 
     def scores(self, strategies: Sequence[str], weights: Mapping[str, float]) -> tuple[float, ...]:
         """Return the score of each strategy, given the weights of the measures that count (equation 1)."""

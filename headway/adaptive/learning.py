@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from headway.errors import PolicyError, within
+from headway.errors import PolicyError
 from headway.plugins import Registry
 
 
@@ -68,8 +68,7 @@ register_learning = _strategies.register
 
 def make_learning(text: str) -> Learning:
     """Make the strategy given as ``name`` or ``name:argument``."""
-    with within("learning"):
-        entry, argument = _strategies.parse(text)
+    entry, argument = _strategies.parse(text)
     return entry.make(argument)
 
 
@@ -178,12 +177,6 @@ def explained(record: Standing, chosen: int, means: Sequence[float | None], rewa
     return text
 
 
-def _make_roulette(argument: str | None) -> Roulette:
-    if argument is not None:
-        raise PolicyError(f"learning: 'roulette' takes nothing after a colon, got '{argument}'")
-    return Roulette()
-
-
 def _width(name: str, argument: str) -> float:
     """Parse the positive number after a strategy's colon."""
     try:
@@ -191,11 +184,13 @@ def _width(name: str, argument: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value <= 0:
-        raise PolicyError(f"learning: after '{name}:' a number above 0 is expected, not '{argument}'")
+        raise PolicyError(f"after '{name}:' a number above 0 is expected, not '{argument}'")
     return value
 
 
-register_learning("roulette", _make_roulette, "chances in proportion to scores, as in the paper")
+register_learning(
+    "roulette", lambda _: Roulette(), "chances in proportion to scores, as in the paper", takes_argument=False
+)
 register_learning(
     "upper-confidence",
     lambda text: UpperConfidence() if text is None else UpperConfidence(_width("upper-confidence", text)),

@@ -29,8 +29,9 @@ or a third of the interval if that is below 3s.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,12 @@ from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import NEVER, Int64s, frozen
 from headway.errors import PolicyError, choices, unknown, within
+from headway.options.settings import mapping, read_settings
 from headway.scheduling.policy import make_policy, registered_policies
 from headway.totals import Totals
 
 NAME = "optimizer"
 _INTERVAL = 3 * SECOND
-_SETTINGS = ("policies", "start", "interval", "lookahead", "classes", "shed", "table", "queries")
-_OF_QUERIES = ("interval", "lookahead", "start", *MEASURES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +121,22 @@ class Optimizer:
     @classmethod
     def parse(cls, settings: Mapping[str, Any]) -> Optimizer:
         """Parse the settings. Raises a PolicyError that names the key and lists the choices."""
-        _check_keys(settings, _SETTINGS, NAME)
-        policies = _policies(settings.get("policies", STRATEGIES))
-        begin = settings.get("start", "round-robin" if "round-robin" in policies else policies[0])
-        interval, lookahead = _times(settings, NAME)
-        interval = interval or _INTERVAL
-        weights = {**WEIGHTS, **_mapping(settings.get("classes", {}), f"{NAME}: classes")}
-        shedding = _names(settings.get("shed", SHEDDING), f"{NAME}: shed")
-        queries = _mapping(settings.get("queries", {}), f"{NAME}: queries")
         with within(NAME):
-            classes = priorities(weights, shedding)
-        made = cls(
-            policies,
-            _place(begin, policies, f"{NAME}: start"),
-            interval,
-            _lookahead(interval, lookahead, NAME),
-            classes,
-            _table(settings.get("table", {})),
-        )
-        return replace(made, queries={str(name): made._query(name, query) for name, query in queries.items()} or None)
+            read = read_settings(settings, _READERS)
+            policies = read.get("policies", STRATEGIES)
+            with within("start"):
+                begin = _place(read.get("start", "round-robin" if "round-robin" in policies else policies[0]), policies)
+            interval = read.get("interval", _INTERVAL)
+            made = cls(
+                policies,
+                begin,
+                interval,
+                _lookahead(interval, read.get("lookahead")),
+                priorities({**WEIGHTS, **read.get("classes", {})}, read.get("shed", SHEDDING)),
+                read.get("table", DecisionTable()),
+            )
+            queries = made._queries(read.get("queries", {}))
+        return replace(made, queries=queries or None)
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], OptimizerMemory]:
         """Return the initial policy by output, and the memory."""
@@ -185,12 +182,14 @@ class Optimizer:
         Settings not given stay as they are. An output without targets may get some. The strategies left before are
         forgotten, because that was for other targets.
         """
-        _check_keys(settings, ("queries",), f"{NAME}, while a run goes on")
-        for name, text in _mapping(settings.get("queries", {}), f"{NAME}: queries").items():
-            query = self._query(name, text)
+        with within(f"{NAME}, while a run goes on"):
+            read = read_settings(settings, {"queries": mapping})
+        with within(NAME):
+            queries = self._queries(read.get("queries", {}))
+        for name, query in queries.items():
             if query.start is not None:
                 raise PolicyError(f"{NAME}: queries: {name}: start: the run has begun; only other settings can change")
-            memory = self._changed(str(name), query, memory)
+            memory = self._changed(name, query, memory)
         return memory
 
     def _changed(self, name: str, query: QuerySettings, memory: OptimizerMemory) -> OptimizerMemory:
@@ -215,48 +214,53 @@ class Optimizer:
         before: Query | None = None,
     ) -> Query:
         """Return a query with missing settings filled in: from `before`, from the QoS graphs, or by default."""
-        where = f"{NAME}: queries: {name}"
         output = _output(name, places)
         goals = {one.measure.name: one for one in before.goals} if before else {}
-        for measure, goal in (query.goals or ({} if before else {"latency": GoalSettings()})).items():
-            old = goals.get(measure)
-            target = goal.target or (old.target if old else _default_target(measure, output, topology, where))
-            priority = self.priorities[goal.priority or (old.priority.name if old else BEST_EFFORT)]
-            goals[measure] = Goal(MEASURES[measure], target, priority)
-            with within(where):
-                self.table.row(measure, self.policies)
         interval = query.interval or (before.rules.interval if before else self.interval)
         lookahead = query.lookahead
         if lookahead is None:
             general = before.rules.lookahead if before else self.lookahead
             lookahead = general if general < interval else None  # if too long, it was meant for longer intervals
-        rules = Rules(self.policies, self.table, interval, _lookahead(interval, lookahead, where))
+        with within(f"{NAME}: queries: {name}"):
+            for measure, goal in (query.goals or ({} if before else {"latency": GoalSettings()})).items():
+                old = goals.get(measure)
+                target = goal.target or (old.target if old else _default_target(measure, output, topology))
+                priority = self.priorities[goal.priority or (old.priority.name if old else BEST_EFFORT)]
+                goals[measure] = Goal(MEASURES[measure], target, priority)
+                self.table.row(measure, self.policies)
+            rules = Rules(self.policies, self.table, interval, _lookahead(interval, lookahead))
         if before:
             state = replace(before.state, departures=(), calm=0)
         else:
             state = QueryState(self.begin if query.start is None else query.start)
         return Query(output, tuple(goals.values()), rules, state, before.seen if before else latest)
 
-    def _query(self, name: object, text: object) -> QuerySettings:
-        where = f"{NAME}: queries: {name}"
-        settings = _mapping(text, where)
-        _check_keys(settings, _OF_QUERIES, where)
-        interval, lookahead = _times(settings, where)
-        start = _place(settings["start"], self.policies, f"{where}: start") if "start" in settings else None
-        goals = {key: self._goal(measure, settings[key], where) for key, measure in MEASURES.items() if key in settings}
-        return QuerySettings(interval, lookahead, start, goals)
+    def _queries(self, settings: Mapping[str, Any]) -> dict[str, QuerySettings]:
+        """Read the ``queries``: settings by output."""
+        with within("queries"):
+            read = read_settings(settings, dict.fromkeys(settings, self._query))
+        return {str(name): query for name, query in read.items()}
 
-    def _goal(self, measure: Measure, text: object, where: str) -> GoalSettings:
-        where = f"{where}: {measure.name}"
-        settings = text if isinstance(text, Mapping) else {"target": text}
-        _check_keys(settings, ("target", "class"), where)
-        target, priority = None, settings.get("class")
-        if priority is not None and str(priority) not in self.priorities:
-            raise PolicyError(f"{where}: class: {unknown('class', str(priority), self.priorities)}")
-        if "target" in settings:
-            with within(f"{where}: target"):
-                target = Target.parse(settings["target"], measure)
-        return GoalSettings(target, None if priority is None else str(priority))
+    def _query(self, settings: object) -> QuerySettings:
+        readers: dict[str, Callable[[Any], Any]] = {
+            "interval": _interval,
+            "lookahead": _nanoseconds,
+            "start": lambda name: _place(name, self.policies),
+            **{name: partial(self._goal, measure) for name, measure in MEASURES.items()},
+        }
+        read = read_settings(settings, readers)
+        goals = {name: read[name] for name in MEASURES if name in read}
+        return QuerySettings(read.get("interval"), read.get("lookahead"), read.get("start"), goals)
+
+    def _goal(self, measure: Measure, settings: object) -> GoalSettings:
+        def read_class(name: object) -> str | None:
+            if name is not None and str(name) not in self.priorities:
+                raise PolicyError(unknown("class", str(name), self.priorities))
+            return None if name is None else str(name)
+
+        settings = settings if isinstance(settings, Mapping) else {"target": settings}
+        read = read_settings(settings, {"target": lambda value: Target.parse(value, measure), "class": read_class})
+        return GoalSettings(read.get("target"), read.get("class"))
 
 
 def _observe(interval: Interval, query: Query) -> dict[str, float] | None:
@@ -280,85 +284,80 @@ def _good(topology: Topology, output: int) -> float | None:
     return graph.good_until if graph is not None and math.isfinite(graph.good_until) else None
 
 
-def _default_target(measure: str, output: int, topology: Topology, where: str) -> Target:
+def _default_target(measure: str, output: int, topology: Topology) -> Target:
     good = _good(topology, output) if measure == "latency" else None
     if good is None:
         raise PolicyError(
-            f"{where}: {measure} needs a target; only latency has one of its own, where the output's latency graph "
+            f"{measure} needs a target; only latency has one of its own, where the output's latency graph "
             f"has a good zone that ends; what can have a target: {choices(MEASURES)}"
         )
     return Target.constant(good)
 
 
-def _check_keys(settings: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
-    for key in settings:
-        if key not in allowed:
-            raise PolicyError(f"{where}: {unknown('setting', str(key), allowed)}")
-
-
-def _mapping(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise PolicyError(f"{where}: must be a mapping such as {{name: value}}, not {value!r}")
-    return value
-
-
-def _names(value: object, where: str) -> tuple[str, ...]:
+def _names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
-        raise PolicyError(f"{where}: must be a list of names, not {value!r}")
+        raise PolicyError(f"must be a list of names, not {value!r}")
     return tuple(value)
 
 
 def _policies(value: object) -> tuple[str, ...]:
-    names = _names(value, f"{NAME}: policies")
+    names = _names(value)
     if not names or len(set(names)) < len(names):
-        raise PolicyError(f"{NAME}: policies: must be one or more different policies, not {choices(names)}")
-    with within(f"{NAME}: policies"):
-        for name in names:
-            make_policy(name)
+        raise PolicyError(f"must be one or more different policies, not {choices(names)}")
+    for name in names:
+        make_policy(name)
     return names
 
 
-def _place(name: object, policies: Sequence[str], where: str) -> int:
+def _place(name: object, policies: Sequence[str]) -> int:
     if name not in policies:
-        raise PolicyError(f"{where}: {unknown('policy', str(name), policies)}")
+        raise PolicyError(unknown("policy", str(name), policies))
     return policies.index(str(name))
 
 
-def _times(settings: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
-    """Return the interval and the lookahead in nanoseconds; None if not given."""
-    times: list[int | None] = []
-    for key in ("interval", "lookahead"):
-        with within(f"{where}: {key}"):
-            times.append(round(read_seconds(settings[key]) * SECOND) if key in settings else None)
-    if times[0] == 0:
-        raise PolicyError(f"{where}: interval: must be more than 0")
-    return times[0], times[1]
+def _nanoseconds(value: object) -> int:
+    return round(read_seconds(value) * SECOND)
 
 
-def _lookahead(interval: int, lookahead: int | None, where: str) -> int:
+def _interval(value: object) -> int:
+    if _nanoseconds(value) == 0:
+        raise PolicyError("must be more than 0")
+    return _nanoseconds(value)
+
+
+def _lookahead(interval: int, lookahead: int | None) -> int:
     if lookahead is None:
         return min(SECOND, interval // 3)
     if lookahead >= interval:
         raise PolicyError(
-            f"{where}: lookahead: {lookahead / SECOND:g}s must be shorter than the interval of {interval / SECOND:g}s"
+            f"lookahead: {lookahead / SECOND:g}s must be shorter than the interval of {interval / SECOND:g}s"
         )
     return lookahead
 
 
 def _table(value: object) -> DecisionTable:
-    where = f"{NAME}: table"
     known = [one.name for one in registered_policies()]
-    rows = {measure: _mapping(row, f"{where}: {measure}") for measure, row in _mapping(value, where).items()}
+    rows = read_settings(value, dict.fromkeys(MEASURES, mapping), "measure")
     for measure, row in rows.items():
-        if measure not in MEASURES:
-            raise PolicyError(f"{where}: {unknown('measure', str(measure), MEASURES)}")
         for policy in row:
             if str(policy).partition(":")[0] not in known:
-                raise PolicyError(f"{where}: {measure}: {unknown('policy', str(policy), known)}")
-    with within(NAME):
-        return DecisionTable().extended(rows)
+                raise PolicyError(f"{measure}: {unknown('policy', str(policy), known)}")
+    return DecisionTable().extended(rows)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "policies": _policies,
+    "start": lambda name: name,
+    "interval": _interval,
+    "lookahead": _nanoseconds,
+    "classes": mapping,
+    "shed": _names,
+    "table": _table,
+    "queries": mapping,
+}
+"""By key of the settings: the reader of its value."""
 
 
 register_adaptive(

@@ -34,6 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.adaptive.goals import MEASURES
 from headway.adaptive.layer import METRICS, Interval
 from headway.adaptive.learning import RewardedTurn
 from headway.columns import Int64s
@@ -43,8 +44,6 @@ from headway.network.qos import Graph, QoS
 from headway.totals import SYSTEM, Totals
 
 DIRECTIONS = ("maximise", "minimise")
-UPWARD = frozenset({"throughput", "utility"})
-"""Metrics to maximise by default; the others are to be minimised."""
 HINT = (
     "objectives are metrics with weights, such as {queue: 0.75, latency: 0.25} or {queue: {minimise: 0.75}}, "
     f"or a list of metrics; metrics: {choices(METRICS)}"
@@ -83,13 +82,13 @@ class Specification:
         elif isinstance(value, Sequence):
             parsed = [_objective(name, 1) for name in value]
         else:
-            raise PolicyError(f"objectives: {value!r} will not do; {HINT}")
+            raise PolicyError(f"{value!r} will not do; {HINT}")
         if not parsed:
-            raise PolicyError(f"objectives: there must be at least one; {HINT}")
+            raise PolicyError(f"there must be at least one; {HINT}")
         names = [objective.metric for objective in parsed]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise PolicyError(f"objectives: named more than once: {choices(twice)}")
+            raise PolicyError(f"named more than once: {choices(twice)}")
         total = math.fsum(objective.weight for objective in parsed)
         return cls(tuple(objective._replace(weight=objective.weight / total) for objective in parsed))
 
@@ -102,8 +101,8 @@ class Specification:
 def _objective(name: object, wish: object) -> Objective:
     """Parse one objective: a weight, or ``{minimise: weight}``."""
     if not isinstance(name, str) or name not in METRICS:
-        raise PolicyError(f"objectives: {unknown('metric', str(name), METRICS)}")
-    maximise = name in UPWARD
+        raise PolicyError(f"{unknown('metric', str(name), METRICS)}")
+    maximise = not MEASURES[name].at_most
     if isinstance(wish, Mapping):
         if len(wish) != 1:
             raise PolicyError(
@@ -112,11 +111,11 @@ def _objective(name: object, wish: object) -> Objective:
             )
         ((way, wish),) = wish.items()
         if way not in DIRECTIONS:
-            raise PolicyError(f"objectives: {name}: {unknown('direction', str(way), DIRECTIONS)}")
+            raise PolicyError(f"{name}: {unknown('direction', str(way), DIRECTIONS)}")
         maximise = way == DIRECTIONS[0]
     weight = finite(wish)
     if weight is None or weight <= 0:
-        raise PolicyError(f"objectives: {name}: a weight is a number above 0, not {wish!r}")
+        raise PolicyError(f"{name}: a weight is a number above 0, not {wish!r}")
     return Objective(name, maximise, weight)
 
 

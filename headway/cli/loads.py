@@ -21,7 +21,7 @@ from headway.cli.printing import listed, plural, printable, ratio_text, seconds_
 from headway.columns import Floats
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.registry import check_rate
-from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
+from headway.costs import HEADROOM, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model
 from headway.errors import HeadwayError, RunError
 from headway.network import Source, thaw
@@ -33,6 +33,8 @@ from headway.structure import owner
 
 SHOWN = 10
 """How many boxes the table shows; the JSON has all."""
+_TRAIN = 1000.0
+"""The most tuples of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +135,11 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
         costs[np.isnan(costs) & (shared.rates(flow, selectivity) <= 0)] = 0.0
     free = [name for name, cost in zip(topology.boxes, costs, strict=True) if math.isnan(cost)]
     missing += _unknown("cost", free, "box", "boxes", "--model FILE: a model, or the summary of a real run")
-    train = min(TRAIN, Schedule.parse(schedule.get("policy"), schedule.get("train")).most)
+    costs += overheads / min(_TRAIN, Schedule.parse(schedule.get("policy"), schedule.get("train")).most)
     workers = args.workers or schedule.get("workers") or 1
     loads, held = None, 0.0
     if not missing:
-        known: dict[str, Any] = {"overheads": overheads, "train": train, "capacity": workers, "headroom": args.headroom}
+        known: dict[str, Any] = {"capacity": workers, "headroom": args.headroom}
         loads = analyse(shared, flow, costs, selectivity, **known)
         held = analyse(shared, flow, costs, selectivity, **known, throttled=True).min_cap
     notes = []
@@ -149,9 +151,7 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     if loads is not None and held < loads.min_cap * (1 - 1e-9):
         slow = _listed([topology.boxes[at] for at in loads.ranking if not loads.stable[at]])
         notes.append(f"{slow} cannot keep up: no more than {ratio_text(held)} processors would be busy")
-    return LoadReport(
-        topology, loads, costs + overheads / train, held, workers, tuple(missing), tuple(notes), tuple(warnings)
-    )
+    return LoadReport(topology, loads, costs, held, workers, tuple(missing), tuple(notes), tuple(warnings))
 
 
 def mean_rate(source: Source, asked: float | None = None) -> float | None:

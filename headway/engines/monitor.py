@@ -150,7 +150,7 @@ class Monitor:
         topology, before = self._reading.topology, self.diagnosis
         found = diagnose(observation, topology, self._last, self._headroom, self._zones)
         if not self._reading.ingest.pressing:  # sources that wait to be asked cannot cause overload
-            found = replace(found, overloaded=False)
+            found = replace(found, overloaded=False, culprit=None)
         was = self._is_overloaded
         if was and self._last is not None:
             self._overloaded += now - self._last.now

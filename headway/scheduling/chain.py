@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.catalog import BoxReadings
 from headway.columns import Floats, Mask
-from headway.scheduling.paths import MANY, ByPath, Paths, Stretches
+from headway.scheduling.paths import MANY, ByPath, Stretches
 from headway.scheduling.policy import register_policy
 
 _ROUNDS = 16
@@ -37,10 +36,10 @@ class Chain(ByPath):
     priority = "slope"
     oldest_first = True
 
-    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        """Return by box the slope of its piece of the envelope."""
-        pieces = envelope(paths.stretches(boxes))
-        return paths.largest(pieces, pieces.slope)
+    def cut(self, single: Stretches) -> tuple[Stretches, Floats]:
+        """Return the pieces of the envelopes, and their slopes."""
+        pieces = envelope(single)
+        return pieces, pieces.slope
 
 
 def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:

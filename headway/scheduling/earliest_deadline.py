@@ -48,7 +48,7 @@ class EarliestDeadline(Ranked):
 def _allowances(layout: Layout) -> Int64s:
     """Return by unit the end of its good zone in nanoseconds."""
     zones = layout.once(unit_zones)
-    return np.rint(np.minimum(zones.least(zones.ends) * SECOND, _LONGEST)).astype(np.int64)
+    return np.rint(np.minimum(zones.reduce(np.minimum, zones.ends) * SECOND, _LONGEST)).astype(np.int64)
 
 
 register_policy(

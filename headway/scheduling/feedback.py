@@ -33,10 +33,9 @@ import numpy as np
 
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import NEVER, Floats, Int64s, Mask, ReadOnly
-from headway.costs import Places
 from headway.durations import parse_timeout
 from headway.errors import within
-from headway.scheduling.graphs import good_ends
+from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy
 from headway.scheduling.snapshot import Layout, Snapshot
 
@@ -50,36 +49,10 @@ INTERVAL = 100 * MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOutputs(ReadOnly):
-    """The outputs of each unit, one row per pair in the order of the units; and the outputs' best utility and zone."""
-
-    units: int
-    """The number of units."""
-    unit: Places
-    output: Places
-    best: Floats
-    """By output: the highest utility of its latency graph."""
-    good: Floats
-    """By output: the end of its good zone in seconds."""
-
-    def oldest(self, stamps: Int64s) -> Int64s:
-        """Return by output the smallest stamp of the units that lead to it; NEVER if no unit does."""
-        oldest = np.full(len(self.best), NEVER)
-        np.minimum.at(oldest, self.output, stamps[self.unit])
-        return oldest
-
-    def largest(self, priorities: Floats) -> Floats:
-        """Return by unit the largest priority of its outputs; 0 if it has none."""
-        largest = np.zeros(self.units)
-        np.maximum.at(largest, self.unit, priorities[self.output])
-        return largest
-
-
-@dataclass(frozen=True, slots=True)
 class FeedbackMemory(ReadOnly):
     """The policy's memory: priorities, and the deliveries up to the last update."""
 
-    leads: UnitOutputs
+    zones: Zones
     looked: int
     """The moment of the last update (ns)."""
     delivered: Int64s
@@ -101,7 +74,7 @@ class Feedback(Ranked):
 
     def prepare(self, snapshot: Snapshot, memory: FeedbackMemory | None) -> FeedbackMemory:
         """Update the priorities if the interval has passed; initially all are 0."""
-        if memory is None or memory.leads is not snapshot.layout.once(_unit_outputs):
+        if memory is None or memory.zones is not snapshot.layout.once(unit_zones):
             return _begin(snapshot)
         if snapshot.now - memory.looked < self.interval:
             return memory
@@ -129,28 +102,28 @@ def moved(priorities: Floats, shortfall: Floats) -> Floats:
 
 
 def _begin(snapshot: Snapshot) -> FeedbackMemory:
-    leads, outputs = snapshot.layout.once(_unit_outputs), snapshot.outputs
-    none, earned = np.zeros(len(leads.best)), outputs.delivered * outputs.utility
-    return FeedbackMemory(leads, snapshot.now, outputs.delivered, earned, none, np.zeros(leads.units))
+    outputs, earned = snapshot.outputs, snapshot.outputs.delivered * snapshot.outputs.utility
+    none, ranks = np.zeros(len(earned)), np.zeros(len(snapshot.units))
+    return FeedbackMemory(snapshot.layout.once(unit_zones), snapshot.now, outputs.delivered, earned, none, ranks)
 
 
 def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
-    leads, outputs = watch.leads, snapshot.outputs
+    zones, outputs = watch.zones, snapshot.outputs
     earned = outputs.delivered * outputs.utility
-    oldest = leads.oldest(snapshot.oldest)
+    oldest = zones.oldest(snapshot.oldest)
     some = oldest < NEVER
-    late = some & ((snapshot.now - np.where(some, oldest, snapshot.now)) / SECOND > leads.good)
-    found = shortfalls(leads.best, outputs.delivered - watch.delivered, earned - watch.earned, late)
+    late = some & ((snapshot.now - np.where(some, oldest, snapshot.now)) / SECOND > zones.ends[:-1])
+    best = snapshot.layout.once(_best)
+    found = shortfalls(best, outputs.delivered - watch.delivered, earned - watch.earned, late)
     priorities = moved(watch.priorities, found)
-    ranks = np.rint(leads.largest(priorities))
-    return FeedbackMemory(leads, snapshot.now, outputs.delivered, earned, priorities, ranks)
+    ranks = np.rint(zones.reduce(np.maximum, np.append(priorities, 0.0)))
+    return FeedbackMemory(zones, snapshot.now, outputs.delivered, earned, priorities, ranks)
 
 
-def _unit_outputs(layout: Layout) -> UnitOutputs:
-    rows = [(at, output) for at, unit in enumerate(layout.units) for output in unit.outputs]
-    unit, output = np.array(rows, np.intp).reshape(-1, 2).T
-    best = [1.0 if one.latency is None else max(y for _, y in one.latency.points) for one in layout.topology.qos]
-    return UnitOutputs(len(layout.units), unit, output, np.array(best), np.array(good_ends(layout.topology)))
+def _best(layout: Layout) -> Floats:
+    """Return by output the highest utility of its latency graph."""
+    graphs = [qos.latency for qos in layout.topology.qos]
+    return np.array([1.0 if graph is None else max(y for _, y in graph.points) for graph in graphs])
 
 
 def _make(argument: str | None) -> Policy:

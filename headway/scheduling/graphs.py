@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from headway.catalog import Topology
-from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
+from headway.columns import NEVER, Floats, Int64s, Mask, ReadOnly, frozen
 from headway.costs import Places
 from headway.network.qos import Graph
 from headway.scheduling.snapshot import Layout
@@ -133,9 +132,15 @@ class Zones(ReadOnly):
     bound: Floats
     """By unit: the shortest timeout of its windows; infinite if they have none."""
 
-    def least(self, ends: Floats) -> Floats:
-        """Return by unit the smallest of its outputs' ends."""
-        return np.minimum.reduceat(ends[self.outputs], self.starts) if len(self.starts) else np.zeros(0)
+    def reduce(self, how: np.ufunc, values: Floats) -> Floats:
+        """Return by unit the values of its outputs, combined by a function; a last value is for units without any."""
+        return how.reduceat(values[self.outputs], self.starts) if len(self.starts) else np.zeros(0)
+
+    def oldest(self, stamps: Int64s) -> Int64s:
+        """Return by output the smallest stamp of the units that lead to it; NEVER if no unit does."""
+        oldest = np.full(len(self.ends), NEVER)
+        np.minimum.at(oldest, self.outputs, np.repeat(stamps, np.diff(self.starts, append=len(self.outputs))))
+        return oldest[:-1]
 
     def patience(self, held: Floats) -> tuple[Floats, Floats]:
         """Return by unit the seconds that its tuples may take, and the smallest such value among all other units.
@@ -147,7 +152,7 @@ class Zones(ReadOnly):
         inside = np.zeros(len(self.ends))
         inside[: len(held)] = held
         ends = np.where(self.graded & (inside < self.ends), self.ends - inside, self.ends)
-        good = np.minimum(self.least(ends), self.bound)
+        good = np.minimum(self.reduce(np.minimum, ends), self.bound)
         others: Floats = np.full(len(good), np.inf)
         if len(good) > 1:
             shortest = int(np.argmin(good))
@@ -156,18 +161,13 @@ class Zones(ReadOnly):
         return frozen(good), frozen(others)
 
 
-def good_ends(topology: Topology) -> list[float]:
-    """Return by output the end of its good zone by its graph, at least 0; DEFAULT_GOOD if there is none."""
-    graphs = [qos.latency for qos in topology.qos]
-    ends = [math.inf if graph is None else graph.good_until for graph in graphs]
-    return [DEFAULT_GOOD if end == math.inf else max(0.0, end) for end in ends]
-
-
 def unit_zones(layout: Layout) -> Zones:
     """Return the good zones of all units."""
     topology, units = layout.topology, layout.units
-    ends, times = good_ends(topology), topology.timeouts
-    graded = np.array([*(qos.latency is not None for qos in topology.qos), False], np.bool_)
+    graphs, times = [qos.latency for qos in topology.qos], topology.timeouts
+    good = [math.inf if graph is None else graph.good_until for graph in graphs]
+    ends = [DEFAULT_GOOD if end == math.inf else max(0.0, end) for end in good]
+    graded = np.array([*(graph is not None for graph in graphs), False], np.bool_)
     outputs = [list(unit.outputs) or [len(ends)] for unit in units]
     flat = np.array([output for some in outputs for output in some], np.int64)
     starts = np.cumsum([0, *(len(some) for some in outputs[:-1])])[: len(units)]

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.catalog import BoxReadings
 from headway.columns import Floats
-from headway.scheduling.paths import ByPath, Paths
+from headway.scheduling.paths import ByPath, Stretches
 from headway.scheduling.policy import register_policy
 
 
@@ -26,11 +25,10 @@ class PathCapacity(ByPath):
 
     priority = "capacity"
 
-    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        """Return by box the capacity of its path."""
-        whole = paths.stretches(boxes)
-        whole = whole.joined(~whole.begins)
-        return paths.largest(whole, 1.0 / whole.cost)
+    def cut(self, single: Stretches) -> tuple[Stretches, Floats]:
+        """Return the paths as a whole, and their capacities."""
+        whole = single.joined(~single.begins)
+        return whole, 1.0 / whole.cost
 
 
 register_policy(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import ClassVar
@@ -127,22 +126,15 @@ class Paths:
         self.level: Floats = _levels(topology)
         """By box: the most boxes that a tuple can have passed before it."""
         arc = {pair: at for at, pair in enumerate(topology.arcs)}
-        self._followed = np.delete(np.arange(len(self.box)), self._last)
-        self._arcs: Places = np.array([arc[pair] for route in self.routes for pair in pairwise(route)], np.intp)
-        self._shares: Floats = np.ones(len(self.box))  # by place: the share of its box's tuples that stays on the path
+        arcs = [at for route in self.routes for at in (*(arc[pair] for pair in pairwise(route)), -1)]
+        self._arcs: Places = np.array(arcs, np.intp)  # by place: the arc to the next place of its path, -1 at its end
 
-    def divided(self, model: CostModel) -> Paths:
-        """Return the paths with the shares of a cost model; without one, all tuples of a box stay on each path."""
-        paths = copy(self)
-        paths._shares = np.ones(len(self.box))
-        paths._shares[self._followed] = model.weights[self._arcs]
-        return paths
+    def stretches(self, boxes: BoxReadings, model: CostModel | None = None) -> Stretches:
+        """Return every place as a stretch of its own, from readings of the boxes and the shares of a cost model.
 
-    def stretches(self, boxes: BoxReadings) -> Stretches:
-        """Return every place as a stretch of its own, from readings of the boxes.
-
-        A call's overhead is left out, because it is not known how many tuples will share it; but it replaces a
-        measured cost of 0. A tuple of unknown size counts as one of mean size, or of size 1 if no size is known.
+        Without a model all tuples of a box stay on each path. A call's overhead is left out, because it is not known
+        how many tuples will share it; but it replaces a measured cost of 0. A tuple of unknown size counts as one of
+        mean size, or of size 1 if no size is known.
         """
         cost = np.maximum(np.where(boxes.cost > 0, boxes.cost, boxes.overhead), TINY)[self.box]
         known = boxes.tuple_size > 0
@@ -150,7 +142,9 @@ class Paths:
         size = np.where(known, boxes.tuple_size, mean)[self.box]
         after: Floats = np.append(size[1:], 0.0)
         after[self._last] = 0.0  # results leave the system
-        passing = np.minimum(boxes.selectivity, MANY)[self.box] * self._shares
+        passing = np.minimum(boxes.selectivity, MANY)[self.box]
+        if model is not None:
+            passing *= np.append(model.weights, 1.0)[self._arcs]
         return Stretches(np.arange(len(size)), self.begins, cost, passing, size, after[: len(size)])
 
     def largest(self, stretches: Stretches, values: Floats) -> Floats:
@@ -184,8 +178,12 @@ class ByPath(Ranked):
     """Whether the oldest tuple takes precedence over how far downstream a unit is."""
 
     @abstractmethod
-    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        """Return by box its priority, as a new array; finite, the largest comes first."""
+    def cut(self, single: Stretches) -> tuple[Stretches, Floats]:
+        """Return the stretches of paths given box by box, and the value of each; finite, the largest comes first."""
+
+    def priorities(self, paths: Paths, boxes: BoxReadings, model: CostModel | None = None) -> Floats:
+        """Return by box its priority, as a new array."""
+        return paths.largest(*self.cut(paths.stretches(boxes, model)))
 
     def prepare(self, snapshot: Snapshot, memory: PathPriorities | None) -> PathPriorities:
         """Return the cached priorities, or new ones if they are too old."""
@@ -194,7 +192,7 @@ class ByPath(Ranked):
         if memory is not None and memory.paths is paths and 0 <= snapshot.now - memory.moment < pause:
             return memory
         boxes = snapshot.boxes
-        priorities = self.priorities(paths.divided(snapshot.measures.model), boxes)
+        priorities = self.priorities(paths, boxes, snapshot.measures.model)
         made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), priorities, np.inf)
         return PathPriorities(paths, snapshot.now, made)
 

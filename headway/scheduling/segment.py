@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.catalog import BoxReadings
 from headway.columns import Floats
-from headway.scheduling.paths import ByPath, Paths, Stretches
+from headway.scheduling.paths import ByPath, Stretches
 from headway.scheduling.policy import register_policy
 
 
@@ -30,10 +29,10 @@ class SegmentPolicy(ByPath):
 
     priority = "release"
 
-    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        """Return by box the release of its segment."""
-        segments = self.segments(paths.stretches(boxes))
-        return paths.largest(segments, segments.slope)
+    def cut(self, single: Stretches) -> tuple[Stretches, Floats]:
+        """Return the segments, and their releases."""
+        segments = self.segments(single)
+        return segments, segments.slope
 
     def segments(self, single: Stretches) -> Stretches:
         """Return the segments, given paths with one stretch per box."""

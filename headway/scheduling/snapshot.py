@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from headway.catalog import BoxReadings, Topology
-from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
+from headway.columns import Floats, Int64s, Items, Mask, ReadOnly, frozen
 from headway.costs import CostModel, Places, UnitCosts
 from headway.errors import PolicyError
 
@@ -41,39 +42,34 @@ class Members:
         self.plain = self.lone is not None and bool((self.lone == np.arange(len(lengths))).all())
         """Whether every unit is the box with the same number, so that readings by box are readings by unit."""
 
-    def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
-        """Return by unit: whether any box is ready, the number of waiting tuples, the oldest timestamp."""
+    def reduce(self, how: np.ufunc, values: npt.NDArray[Items]) -> npt.NDArray[Items]:
+        """Return by unit the values of its boxes, combined by a function; not a copy if units are boxes."""
         if self.plain:
             count = len(self.boxes)
-            return (ready, waiting, oldest) if len(ready) == count else (ready[:count], waiting[:count], oldest[:count])
-        return (
-            np.logical_or.reduceat(ready[self._flat], self._starts),
-            np.add.reduceat(waiting[self._flat], self._starts),
-            np.minimum.reduceat(oldest[self._flat], self._starts),
-        )
+            return values if len(values) == count else values[:count]
+        reduced: npt.NDArray[Items] = how.reduceat(values[self._flat], self._starts)
+        return reduced
+
+    def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
+        """Return by unit: whether any box is ready, the number of waiting tuples, the oldest timestamp."""
+        return self.reduce(np.logical_or, ready), self.reduce(np.add, waiting), self.reduce(np.minimum, oldest)
 
     def any(self, boxes: Mask) -> Mask:
-        """Return by unit whether the mask is set for any of its boxes."""
-        if self.plain:
-            return boxes[: len(self.boxes)].copy()
-        return np.logical_or.reduceat(boxes[self._flat], self._starts)
+        """Return by unit whether the mask is set for any of its boxes, as a new array."""
+        return self.reduce(np.logical_or, boxes).copy()
 
     def means(self, sums: Floats, counts: Int64s) -> Floats:
         """Return by unit the mean, from sums and counts by box; 0 where the count is 0."""
-        if self.plain:
-            sums, counts = sums[: len(self.boxes)], counts[: len(self.boxes)]
-        else:
-            sums = np.add.reduceat(sums[self._flat], self._starts)
-            counts = np.add.reduceat(counts[self._flat], self._starts)
+        sums, counts = self.reduce(np.add, sums), self.reduce(np.add, counts)
         return np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
 
     def largest(self, values: Floats, waiting: Int64s) -> Floats:
         """Return by unit the largest value among its boxes with waiting tuples, or among all its boxes if none wait."""
+        every = self.reduce(np.maximum, values)
         if self.lone is not None:
-            return values[self.lone]
-        mine = values[self._flat]
-        some: Floats = np.maximum.reduceat(np.where(waiting[self._flat] > 0, mine, -np.inf), self._starts)
-        return np.where(some > -np.inf, some, np.maximum.reduceat(mine, self._starts))
+            return every
+        some = self.reduce(np.maximum, np.where(waiting > 0, values, -np.inf))
+        return np.where(some > -np.inf, some, every)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,15 +22,13 @@ something after all, so that the boxes downstream of it are called too. The engi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 
 from headway.catalog import Topology, members
-from headway.columns import Floats, Int64s, Mask
-from headway.costs import CostModel
+from headway.columns import Floats
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Layout, Snapshot, Unit
 
@@ -102,47 +100,18 @@ def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
 # Traversals
 
 
-@dataclass(frozen=True, slots=True)
-class TraversalView:
-    """The input of a traversal: the cost model, for the topology and shares, and readings as arrays by box."""
-
-    model: CostModel
-    waiting: Int64s
-    """Waiting tuples."""
-    cost: Floats
-    """Seconds per tuple."""
-    overhead: Floats
-    """Seconds per call."""
-    selectivity: Floats
-    size: Floats
-    """Bytes per tuple, above 0; 1 if unknown."""
-    ready: Mask | None = None
-    """Whether a call would do something now. None: where tuples wait.
-
-    A box may be ready without waiting tuples, to pass on a mark such as the end of an input. It must be called, or
-    boxes that wait for the mark with tuples of their other inputs would wait for ever.
-    """
-
-    @property
-    def topology(self) -> Topology:
-        """Who feeds whom."""
-        return self.model.topology
-
-    def ways(self, boxes: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
-        """Return by box its consumers among the boxes, each with its share of the tuples."""
-        inside, ways = dict.fromkeys(boxes), self.model.ways
-        return {box: [way for way in ways[box] if way[0] in inside] for box in inside}
+def ways_of(view: Snapshot, boxes: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
+    """Return by box its consumers among the boxes, each with its share of the tuples."""
+    inside, ways = dict.fromkeys(boxes), view.measures.model.ways
+    return {box: [way for way in ways[box] if way[0] in inside] for box in inside}
 
 
-def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
-    """Return some boxes in post-order, each once and after all boxes that it reads."""
-    inside = set(boxes)
-    ends = [box for box in sorted(inside) if inside.isdisjoint(topology.consumers[box])]
-    order = dict.fromkeys([box for end in ends for box in min_cost_order(topology, end)])
-    return tuple([box for box in order if box in inside])
+def min_cost(view: Snapshot, boxes: Boxes) -> Calls:
+    """Return each box once, after all boxes that it reads: the boxes of a unit stand in that order."""
+    return tuple(boxes)
 
 
-def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
+def min_latency(view: Snapshot, boxes: Boxes) -> Calls:
     """Return the calls that bring each box's tuples to the output, those that arrive soonest first.
 
     Ties go in the order of `boxes`. Empty if there is nothing to do.
@@ -162,7 +131,7 @@ def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
     return (*sequence, *flow.rest())
 
 
-def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
+def min_memory(view: Snapshot, boxes: Boxes) -> Calls:
     """Return the calls by descending memory reduction rate, choosing each among the boxes that then have input.
 
     Ties go in the order of `boxes`. Empty if there is nothing to do.
@@ -182,42 +151,41 @@ def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
     return (*sequence, *flow.rest())
 
 
-def best(view: TraversalView, boxes: Boxes) -> Calls:
+def best(view: Snapshot, boxes: Boxes) -> Calls:
     """Return the calls of min-cost or min-latency, whichever has the lower expected mean latency.
 
     A tie goes to min-cost, whose total cost is never higher.
     """
-    plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
+    plain, quick = min_cost(view, boxes), min_latency(view, boxes)
     return quick if expected(view, quick)[1] < expected(view, plain)[1] else plain
 
 
-def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
+def spanner(view: Snapshot, boxes: Boxes, priorities: Floats, k: int) -> Calls:
     """Return the paper's top-k spanner: the k ready boxes of the highest priority, and all boxes downstream of them.
 
     The result is in the order of `boxes`, by which ties are broken, too. A box that is ready without waiting tuples is
     always included and not counted: passing a mark on costs next to nothing, and other boxes wait for it.
     """
     own = np.array(boxes, np.intp)
-    tuples = view.waiting[own] > 0
-    able = tuples if view.ready is None else view.ready[own]
+    tuples, able = view.box_waiting[own] > 0, view.box_ready[own]
     counted = own[able & tuples]
     first = counted[np.argsort(-priorities[counted], kind="stable")[: max(0, k)]]
     wanted = view.topology.downstream([*first.tolist(), *own[able & ~tuples].tolist()], set(boxes))
     return tuple([box for box in boxes if box in wanted])
 
 
-def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
+def output_costs(view: Snapshot, boxes: Boxes) -> dict[int, float]:
     """Return by box the expected seconds until one result comes out of the tuples that wait at it."""
     own = np.array(boxes, np.intp)
     flow = _Flow(view, boxes)
-    ways = view.ways(boxes)
+    ways = ways_of(view, boxes)
     passing = {
         box: selectivity * min(1.0, sum([share for _, share in ways[box]]) or delivered or 1.0)
         for box, selectivity, delivered in zip(
-            boxes, view.selectivity[own].tolist(), view.model.delivers[own].tolist(), strict=True
+            boxes, view.boxes.selectivity[own].tolist(), view.measures.model.delivers[own].tolist(), strict=True
         )
     }
-    seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
+    seconds = dict(zip(boxes, view.boxes.cost[own].tolist(), strict=True))
     yields: dict[int, float] = {}
     costs: dict[int, float] = {}
     for box in sorted(boxes, reverse=True):
@@ -233,22 +201,22 @@ def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
     return costs
 
 
-def memory_rates(view: TraversalView) -> Floats:
+def memory_rates(view: Snapshot) -> Floats:
     """Return by box the bytes that it is expected to free per second of work; below 0 where it adds some."""
-    return view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
+    return np.maximum(view.boxes.tuple_size, 1.0) * (1.0 - view.boxes.selectivity) / np.maximum(view.boxes.cost, _LEAST)
 
 
-def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
+def expected(view: Snapshot, sequence: Calls) -> tuple[float, float]:
     """Return the expected seconds of a sequence of calls on the waiting tuples, and the mean latency of its results.
 
     Latency counts from the start of the sequence; it is 0 if there are no results. Within a call, tuples are emitted
     one after the other. Results are the tuples emitted by boxes that feed an output, or no other box of the sequence.
     """
     own = np.array(sequence, np.intp)
-    queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
-    seconds, overhead = view.cost[own].tolist(), view.overhead[own].tolist()
-    passing, delivers = view.selectivity[own].tolist(), view.model.delivers[own].tolist()
-    ways = view.ways(queued)
+    queued = dict(zip(sequence, view.box_waiting[own].astype(np.float64).tolist(), strict=True))
+    seconds, overhead = view.boxes.cost[own].tolist(), view.boxes.overhead[own].tolist()
+    passing, delivers = view.boxes.selectivity[own].tolist(), view.measures.model.delivers[own].tolist()
+    ways = ways_of(view, queued)
     now = results = latency = 0.0
     for at, box in enumerate(sequence):
         tuples, queued[box] = queued[box], 0.0
@@ -268,13 +236,15 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
 class _Flow:
     """Tracks which boxes of a unit have input while a sequence of calls is built."""
 
-    def __init__(self, view: TraversalView, boxes: Boxes) -> None:
+    def __init__(self, view: Snapshot, boxes: Boxes) -> None:
         """Start from the boxes that have input now."""
         self._boxes = boxes
         self._topology = view.topology
         self._inside = set(boxes)
         own = np.array(boxes, np.intp)
-        some = view.waiting[own] > 0 if view.ready is None else (view.waiting[own] > 0) | view.ready[own]
+        # A box may be ready without waiting tuples, to pass on a mark such as the end of an input. It must be called,
+        # or boxes that wait for the mark with tuples of their other inputs would wait for ever.
+        some = (view.box_waiting[own] > 0) | view.box_ready[own]
         # A dict instead of a set: it keeps the order of the boxes, by which ties are broken.
         self.filled: dict[int, None] = dict.fromkeys(own[some].tolist())
 
@@ -306,12 +276,12 @@ class _Flow:
 class Traversal(NamedTuple):
     """A row of `TRAVERSALS`: the function that returns the calls, and its description."""
 
-    order: Callable[[TraversalView, Boxes], Calls]
+    order: Callable[[Snapshot, Boxes], Calls]
     about: str
 
 
 TRAVERSALS = {
-    "mc": Traversal(lambda view, boxes: min_cost(view.topology, boxes), "min-cost: post-order, each box once"),
+    "mc": Traversal(min_cost, "min-cost: post-order, each box once"),
     "ml": Traversal(min_latency, "min-latency: the nearest results first, boxes called again for each"),
     "mm": Traversal(min_memory, "min-memory: the box that frees most bytes per second first"),
     "best": Traversal(best, "min-cost or min-latency, whichever has the lower mean latency by measured cost"),
@@ -327,7 +297,6 @@ class Traverser:
         self._order = TRAVERSALS[traversal].order
         self._span = span
         self._seen: Snapshot | None = None
-        self._view: TraversalView | None = None
         self._priorities: Floats = np.zeros(0)
         if span is not None:
             self._graphs = unit_graphs(Layout(topology, box_units(topology)))
@@ -339,24 +308,14 @@ class Traverser:
         boxes = snapshot.units[unit].boxes
         if len(boxes) == 1:
             return None
-        assert self._view is not None
         if self._span is not None:
-            boxes = spanner(self._view, boxes, self._priorities, self._span)
-        return self._order(self._view, boxes)
+            boxes = spanner(snapshot, boxes, self._priorities, self._span)
+        return self._order(snapshot, boxes)
 
     def _look(self, snapshot: Snapshot) -> None:
-        """Read what the steps of a plan need, once per snapshot."""
-        boxes = snapshot.boxes
+        """Read what the steps of a plan need, once per snapshot, while it can still be read."""
         self._seen = snapshot
-        self._view = TraversalView(
-            snapshot.measures.model,
-            snapshot.box_waiting,
-            boxes.cost,
-            boxes.overhead,
-            boxes.selectivity,
-            np.maximum(boxes.tuple_size, 1.0),
-            snapshot.box_ready,
-        )
+        _ = snapshot.boxes, snapshot.measures.model  # read now, or they cannot be read any more
         if self._span is not None:  # a box's priority is its reverse rank in the order of p-tuples
             seconds = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
             utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + seconds)

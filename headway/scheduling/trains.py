@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -50,7 +49,7 @@ _ROUNDING = 1e-9
 """Tolerance for binary fractions, so that 7% of 100 is 7."""
 
 
-class TrainRule(ABC):
+class TrainRule:
     """A rule for how many tuples a step takes. `str` returns text that `parse_train` accepts."""
 
     __slots__ = ()
@@ -60,9 +59,9 @@ class TrainRule(ABC):
         """The snapshot's `train`. By default the most that any step can take, so that `size` alone decides."""
         return MOST
 
-    @abstractmethod
     def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return how many tuples of each queue a step of a unit should take; at least 1."""
+        """Return how many tuples of each queue a step of a unit should take; at least 1. By default the most."""
+        return self.most
 
     def wrap(self, policy: Policy) -> Policy:
         """Wrap a policy so that its steps follow this rule."""
@@ -97,10 +96,6 @@ class Tuples(TrainRule):
         """The number."""
         return self.number
 
-    def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return the number."""
-        return self.number
-
     def wrap(self, policy: Policy) -> Policy:
         """Return the policy unchanged."""
         return policy
@@ -117,10 +112,6 @@ class Auto(TrainRule):
     def most(self) -> int:
         """The size of a train as long as no cost is known."""
         return FIRST
-
-    def size(self, snapshot: Snapshot, unit: int) -> int:
-        """Return the largest size; `Patient` computes the real one."""
-        return MOST
 
     def wrap(self, policy: Policy) -> Policy:
         """Wrap a policy in `Patient`."""

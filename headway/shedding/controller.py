@@ -33,7 +33,7 @@ from headway.shedding.decisions import UNSHOWN, ControllerMemory, Decision, does
 from headway.shedding.diagnosis import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.forecasts import PAST, Outlook, kept_of
 from headway.shedding.settings import ShedSettings
-from headway.shedding.strategies import Demand, Graded, Strategy, work_saved
+from headway.shedding.strategies import Demand, Strategy, work_saved
 
 HALF_LIFE = 1.0
 """The default half-life, in seconds, of the rates and loads in observations."""
@@ -114,7 +114,7 @@ class Controller:
         self.limits = settings.limits(topology.outputs, topology.qos)
         self._topology = topology
         self._strategy = settings.make_strategy() if strategy is None else strategy
-        self.by_value = settings.by_value and (not isinstance(self._strategy, Graded) or self._strategy.by_value)
+        self.by_value = settings.by_value and getattr(self._strategy, "by_value", True)
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)
@@ -135,7 +135,8 @@ class Controller:
 
     def start(self) -> ControllerMemory:
         """Return the initial memory: nothing is dropped."""
-        return ControllerMemory()
+        count = len(self._topology.outputs)
+        return ControllerMemory(kept=np.ones(count), ages=np.full(count, np.inf))
 
     def decide(
         self,
@@ -183,29 +184,27 @@ class Controller:
 
     def _outlook(self, case: _Case, observation: Observation, memory: ControllerMemory) -> Outlook:
         """Return the forecast of whether dropping pays."""
-        count = len(self._topology.outputs)
         dropped = 0.0
         if len(observation.waiting) == len(memory.keep):
             dropped = work_saved(observation.waiting * observation.costs, memory.keep, observation.nested)
         # Trains come and go: only what waited at both observations is a queue.
-        ages = np.minimum(observation.oldest, memory.ages) if len(memory.ages) == count else observation.oldest
+        ages = np.minimum(observation.oldest, memory.ages)
         return Outlook(
             observation,
             case.can_do,
             observation.backlog + dropped,
             ages,
             (observation.now - memory.began) / SECOND,
-            memory.kept if len(memory.kept) == count else np.ones(count),
+            memory.kept,
             _AHEAD + _BELIEVED * (observation.now - memory.since) / SECOND,
         )
 
     def _remember(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
         """Record in the memory the kept shares, the ages of waiting tuples, and since when there is an overload."""
-        count, now = len(self._topology.outputs), observation.now
-        kept = memory.kept if len(memory.kept) == count else np.ones(count)
+        now, interval = observation.now, self.settings.interval.seconds
         past = min((now - memory.began) / SECOND, PAST)
-        part = min(self.settings.interval.seconds / max(past, self.settings.interval.seconds), 1.0)
-        kept = kept + (kept_of(observation, memory.keep) - kept) * part
+        part = min(interval / max(past, interval), 1.0)
+        kept = memory.kept + (kept_of(observation, memory.keep) - memory.kept) * part
         since = memory.since if case.surplus > 0 or memory.excess > 0 else now
         return replace(memory, kept=kept, ages=observation.oldest, since=since)
 

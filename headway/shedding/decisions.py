@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headway.columns import Floats
+from headway.errors import choices
 from headway.shedding.forecasts import MARGIN
 
 UNSHOWN = "queues did not show it: results are in time, or what waits does not grow as costs say"
@@ -39,6 +40,10 @@ class Decision:
 class ControllerMemory:
     """The controller's memory, from one observation to the next. Moments are in nanoseconds."""
 
+    kept: Floats
+    """By output: the mean share of its tuples that was kept, over the time that forecasts count."""
+    ages: Floats
+    """By output: the age of the oldest tuple on the way to it, at the last observation; infinite before the first."""
     looked: int | None = None
     """The moment of the last observation."""
     keep: Floats = field(default_factory=lambda: np.zeros(0))
@@ -82,10 +87,6 @@ class ControllerMemory:
     """The moment at which control began, an interval before the first observation."""
     since: int = 0
     """The moment since which there has been an overload."""
-    kept: Floats = field(default_factory=lambda: np.zeros(0))
-    """By output: the mean share of its tuples that was kept, over the time that forecasts count."""
-    ages: Floats = field(default_factory=lambda: np.zeros(0))
-    """By output: the age of the oldest tuple on the way to it, at the last observation."""
     trail: tuple[float, ...] = ()
     """The backlog at recent observations, relative to an arbitrary level; each change is at the costs of its time."""
 
@@ -97,13 +98,11 @@ class ControllerMemory:
 
 def nothing_allowed(strategy: str, outputs: Sequence[str], limits: Sequence[float]) -> str:
     """Return a message that a strategy finds no place to drop, with the outputs whose limit is 0."""
-    spared = [name for name, most in zip(outputs, limits, strict=True) if not most > 0]
+    spared = [f"'{name}'" for name, most in zip(outputs, limits, strict=True) if not most > 0]
     text = f"'{strategy}' finds nothing that may be dropped"
     if not spared:
         return text
-    listed = ", ".join(f"'{name}'" for name in spared[:_NAMED])
-    more = f" and {len(spared) - _NAMED:,} more" if len(spared) > _NAMED else ""
-    return f"{text}: {listed}{more} may lose nothing, by `shed` or because only others have a loss graph"
+    return f"{text}: {choices(spared, _NAMED)} may lose nothing, by `shed` or because only others have a loss graph"
 
 
 def does_not_pay(dropping: float, nothing: float) -> str:

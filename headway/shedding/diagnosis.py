@@ -7,9 +7,7 @@ recent measurements: capacity × headroom < demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from headway.catalog import Topology
 from headway.columns import Floats
 from headway.costs import HEADROOM
+from headway.errors import choices
 from headway.network.qos import QoS
 from headway.shedding.strategies import Demand
 
@@ -96,12 +95,8 @@ class Diagnosis:
     overloaded: bool
     because: str
     """Why it is overloaded, or that it is not, for people."""
-    find: Callable[[], Culprit | None] = field(repr=False, compare=False)
-
-    @cached_property
-    def culprit(self) -> Culprit | None:
-        """The cause, computed on first access; None if there is no overload."""
-        return self.find() if self.overloaded else None
+    culprit: Culprit | None = None
+    """The cause; None if there is no overload."""
 
 
 def good_zones(qos: tuple[QoS, ...]) -> Floats:
@@ -143,12 +138,11 @@ def diagnose(
     if observation.load > fits:
         because = f"needs {observation.load:.2f} s/s of work; {observation.capacity:.2f} × {headroom:g} can be done"
     elif late.any() and observation.busy > BUSY and observation.backlog > 0 and not shrinks:
-        names = ", ".join(f"'{topology.outputs[output]}'" for output in np.flatnonzero(late)[:3])
-        more = f" and {int(late.sum()) - 3} more" if late.sum() > 3 else ""
-        because = f"late: {names}{more}; never idle, and {observation.backlog:.2g} s of work wait and do not get less"
+        names = choices((f"'{topology.outputs[output]}'" for output in np.flatnonzero(late)), 3)
+        because = f"late: {names}; never idle, and {observation.backlog:.2g} s of work wait and do not get less"
     else:
-        return Diagnosis(outside, False, "what arrives can be done", lambda: None)
-    return Diagnosis(outside, True, because, lambda: find_culprit(observation, topology, headroom))
+        return Diagnosis(outside, False, "what arrives can be done")
+    return Diagnosis(outside, True, because, find_culprit(observation, topology, headroom))
 
 
 def find_culprit(observation: Observation, topology: Topology, headroom: float = HEADROOM) -> Culprit | None:

@@ -12,6 +12,7 @@ exactly the mean utility of its values.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -279,26 +280,30 @@ def _combine(one: Domain, other: Domain, how: np.ufunc) -> Domain:
     return Domain(Cuts(at[chosen], after[chosen]), np.concatenate((inside[:1], inside[changes + 1])))
 
 
-class Monotone:
+class Monotone(ABC):
     """A monotone function of one number, so that the preimage of an interval is an interval."""
 
-    falls: bool = False
-    """Whether the function is decreasing."""
+    __slots__ = ()
 
+    @property
+    def falls(self) -> bool:
+        """Whether the function is decreasing."""
+        return False
+
+    @abstractmethod
     def apply(self, values: Floats) -> Floats:
         """Return the function's results for values."""
-        raise NotImplementedError
 
     def invert(self, values: Floats) -> Floats:
-        """Return for each result a number that the function maps to it."""
-        raise NotImplementedError
+        """Return for each result a number that the function maps to it: by default the result itself."""
+        return values
 
+    @abstractmethod
     def cut(self, cuts: Cuts) -> Cuts:
         """Return cuts of the argument such that the function maps the intervals between them to those between `cuts`.
 
         If the function is decreasing, the order of the intervals is reversed.
         """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +314,7 @@ class Linear(Monotone):
     b: float = 0.0
 
     @property
-    def falls(self) -> bool:  # type: ignore[override]
+    def falls(self) -> bool:
         """Whether a is negative."""
         return self.a < 0
 
@@ -337,10 +342,6 @@ class Truncated(Monotone):
         """Truncate towards 0."""
         return np.trunc(values)
 
-    def invert(self, values: Floats) -> Floats:
-        """Return the values: a whole number is its own inverse."""
-        return values
-
     def cut(self, cuts: Cuts) -> Cuts:
         """Return where results above each cut begin: at the next whole number, or, if <= 0, after the previous one."""
         first = _first_whole(cuts.at, cuts.after)
@@ -357,10 +358,6 @@ class Rounded(Monotone):
         """Round."""
         unit = 10.0**self.digits
         return np.sign(values) * np.floor(np.abs(values) * unit + 0.5) / unit
-
-    def invert(self, values: Floats) -> Floats:
-        """Return the values: a rounded number is its own inverse."""
-        return values
 
     def cut(self, cuts: Cuts) -> Cuts:
         """Return for each cut where results above it begin: half a unit before the next rounded number."""

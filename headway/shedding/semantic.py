@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.columns import Floats, Unread, as_floats
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, choices
 from headway.expressions.types import is_numeric
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import Kernel
@@ -220,7 +220,7 @@ class SemanticPlanner:
         self._trial, self._fields = trial, fields
         tried = f"by trial over {_listed([route.schema.names[at] for at in fields])}"
         if backward.stopped and backward.through:
-            tried += f" as far as {_listed(box for box in _owners(backward.stopped))}"
+            tried += f" as far as {_listed(dict.fromkeys(map(owner, backward.stopped)))}"
             tried += f", backward through {_listed(backward.through)}"
         return tried
 
@@ -321,11 +321,5 @@ def _merged(edges: Floats, shares: Floats) -> tuple[tuple[float, ...], tuple[flo
     return tuple(edges[kept].tolist()), (float(shares[0]), *shares[kept + 1].tolist())
 
 
-def _owners(arcs: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(arc.partition(".")[0] for arc in arcs))
-
-
 def _listed(names: Iterable[str]) -> str:
-    quoted = [f"'{name}'" for name in names]
-    more = len(quoted) - _MENTIONED
-    return ", ".join(quoted[:_MENTIONED]) + (f" and {more} more" if more > 0 else "")
+    return choices((f"'{name}'" for name in names), _MENTIONED)

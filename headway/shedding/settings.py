@@ -11,25 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headway.durations import Duration
-from headway.errors import NetworkError, PolicyError, choices, did_you_mean, finite, unknown
+from headway.errors import PolicyError, choices, did_you_mean, unknown, within
 from headway.network.qos import QoS
+from headway.options.settings import number, positive_time, read_settings, whole
 from headway.shedding.strategies import Strategy, make_strategy, registered_strategies
 
 DEFAULT_STRATEGY = "loss"
-KEYS = {
-    "by": "the strategy that says where to drop how much",
-    "by_value": "whether outputs with a value graph lose their least valuable tuples first: true (default) or false",
-    "headroom": "the part of the capacity that may be used: above 0, up to 1",
-    "most": "the largest share of any output that may be dropped: 0 to 1",
-    "in_all": "the largest share of all work that may be dropped, the red button: 0 to 1",
-    "outputs": "by output: the largest share of it that may be dropped, instead of `most`",
-    "allowed": "the outputs that may lose tuples, as a list of names",
-    "interval": "how often the load is looked at, such as 500ms",
-    "drain": "the time in which a backlog should go (default 2s, or half of the shortest good zone if longer)",
-    "hold": "looks in a row that must agree before a small change: 1 or more",
-    "band": "the part of the capacity by which the load may be off before anything changes: above 0, below 1",
-}
-"""The keys of the mapping."""
 _FORMS = "off, on, a strategy, or a mapping"
 
 
@@ -78,14 +65,13 @@ class ShedSettings:
             raise PolicyError(
                 f"shed: must be {_FORMS}, not {value!r}; strategies: {choices(_names())}; keys: {choices(KEYS)}"
             )
-        for key in value:
-            if key not in KEYS:
-                raise PolicyError(f"shed: {unknown('key', str(key), KEYS)}")
         made = value.get("by")
         if isinstance(made, Strategy):
             settings = cls.parse({key: one for key, one in value.items() if key != "by"})
             return None if settings is None else replace(settings, strategy=type(made).__name__, own=made)
-        return cls(**{_FIELDS.get(key, key): _READERS[key](key, value[key]) for key in KEYS if key in value})
+        with within("shed"):
+            read = read_settings(value, KEYS, "key")
+        return cls(**{_FIELDS.get(key, key): one for key, one in read.items()})
 
     def limits(self, names: Sequence[str], qos: Sequence[QoS]) -> tuple[float, ...]:
         """Return the largest share that may be dropped by output of a network; 0: nothing.
@@ -105,26 +91,6 @@ class ShedSettings:
         """Return the strategy."""
         return make_strategy(self.strategy) if self.own is None else self.own
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the settings as a mapping for a network file, which `parse` accepts."""
-        mapping: dict[str, Any] = {
-            "by": self.strategy,
-            "by_value": self.by_value,
-            "headroom": self.headroom,
-            "most": self.most,
-            "in_all": self.most_in_all,
-            "interval": str(self.interval),
-            "hold": self.hold,
-            "band": self.band,
-        }
-        if self.drain is not None:
-            mapping["drain"] = str(self.drain)
-        if self.outputs:
-            mapping["outputs"] = dict(self.outputs)
-        if self.allowed is not None:
-            mapping["allowed"] = list(self.allowed)
-        return mapping
-
 
 def _names() -> tuple[str, ...]:
     return tuple(entry.name for entry in registered_strategies())
@@ -137,86 +103,54 @@ def _strategy(name: str) -> str:
     return name
 
 
-def _by(key: str, value: object) -> str:
+def _by(value: object) -> str:
     if not isinstance(value, str):
-        raise PolicyError(f"shed: {key}: must be the name of a strategy ({choices(_names())}), not {value!r}")
+        raise PolicyError(f"must be the name of a strategy ({choices(_names())}), not {value!r}")
     if value not in _names():
-        raise PolicyError(f"shed: {key}: {unknown('strategy', value, _names())}")
+        raise PolicyError(unknown("strategy", value, _names()))
     return value
 
 
-def _truth(key: str, value: object) -> bool:
+def _truth(value: object) -> bool:
     if not isinstance(value, bool):
-        raise PolicyError(f"shed: {key}: must be true or false, not {value!r}")
+        raise PolicyError(f"must be true or false, not {value!r}")
     return value
 
 
-def _number(key: str, value: object, expected: str, fits: Callable[[float], bool]) -> float:
-    number = finite(value)
-    if number is None or not fits(number):
-        raise PolicyError(f"shed: {key}: must be a number {expected}, not {value!r}")
-    return number
+_share = number("from 0 to 1", lambda share: 0 <= share <= 1)
 
 
-def _share(key: str, value: object) -> float:
-    return _number(key, value, "from 0 to 1", lambda share: 0 <= share <= 1)
-
-
-def _headroom(key: str, value: object) -> float:
-    return _number(key, value, "above 0, up to 1", lambda share: 0 < share <= 1)
-
-
-def _band(key: str, value: object) -> float:
-    return _number(key, value, "above 0, below 1", lambda share: 0 < share < 1)
-
-
-def _outputs(key: str, value: object) -> Mapping[str, float]:
+def _outputs(value: object) -> Mapping[str, float]:
     if not isinstance(value, Mapping):
-        raise PolicyError(f"shed: {key}: must be shares by output, such as {{alarms: 0.1}}, not {value!r}")
-    return {str(name): _share(f"{key}: {name}", share) for name, share in value.items()}
+        raise PolicyError(f"must be shares by output, such as {{alarms: 0.1}}, not {value!r}")
+    made = {}
+    for name, share in value.items():
+        with within(str(name)):
+            made[str(name)] = _share(share)
+    return made
 
 
-def _allowed(key: str, value: object) -> tuple[str, ...]:
+def _allowed(value: object) -> tuple[str, ...]:
     names = [] if isinstance(value, str | Mapping) or not isinstance(value, Iterable) else list(value)
     # An empty list would allow no dropping at all: 'off' is the clear way to say so.
     if not names or not all(isinstance(name, str) for name in names):
-        raise PolicyError(f"shed: {key}: must be a list of outputs, such as [reports, charts], not {value!r}")
+        raise PolicyError(f"must be a list of outputs, such as [reports, charts], not {value!r}")
     return tuple(names)
-
-
-def _time(key: str, value: object) -> Duration:
-    """Parse a duration; a plain number means seconds."""
-    try:
-        seconds = finite(value)
-        if seconds is not None:
-            duration = Duration(round(seconds * 1_000_000))
-        else:
-            duration = Duration.parse(value)
-    except NetworkError as error:
-        raise PolicyError(f"shed: {key}: {error}") from None
-    if duration.microseconds <= 0:
-        raise PolicyError(f"shed: {key}: must be more than 0, not {value!r}")
-    return duration
-
-
-def _looks(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise PolicyError(f"shed: {key}: must be a number of looks, 1 or more, not {value!r}")
-    return value
 
 
 _FIELDS = {"by": "strategy", "in_all": "most_in_all"}
 """By key: the field of ShedSettings, if its name differs."""
-_READERS: Mapping[str, Callable[[str, object], Any]] = {
+KEYS: Mapping[str, Callable[[Any], Any]] = {
     "by": _by,
     "by_value": _truth,
-    "headroom": _headroom,
+    "headroom": number("above 0, up to 1", lambda share: 0 < share <= 1),
     "most": _share,
     "in_all": _share,
     "outputs": _outputs,
     "allowed": _allowed,
-    "interval": _time,
-    "drain": _time,
-    "hold": _looks,
-    "band": _band,
+    "interval": positive_time,
+    "drain": positive_time,
+    "hold": whole(1),
+    "band": number("above 0, below 1", lambda share: 0 < share < 1),
 }
+"""By key of the mapping: the reader of its value."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headway.catalog import Topology, members
+from headway.errors import choices
 
 Inputs = Sequence[Sequence[int]]
 """By box, for each of its stream inputs: the producing box; a source is -1 minus its number."""
@@ -95,12 +96,9 @@ def _common(sets: Sequence[int]) -> int:
 
 def _name(topology: Topology, entries: Sequence[Entry]) -> str:
     """Return a site's name for people, by its arcs: ``positions -> across``."""
-    arcs = list(
-        dict.fromkeys(
-            f"{topology.boxes[one.producer] if one.producer >= 0 else topology.sources[-1 - one.producer]} -> "
-            f"{topology.boxes[one.consumer]}"
-            for one in entries
-        )
+    arcs = dict.fromkeys(
+        f"{topology.boxes[one.producer] if one.producer >= 0 else topology.sources[-1 - one.producer]} -> "
+        f"{topology.boxes[one.consumer]}"
+        for one in entries
     )
-    more = f" and {len(arcs) - _NAMED} more" if len(arcs) > _NAMED else ""
-    return ", ".join(arcs[:_NAMED]) + more
+    return choices(arcs, _NAMED)

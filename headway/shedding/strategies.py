@@ -73,7 +73,10 @@ def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what to drop. Pure. It may also be `Graded`."""
+    """Decides what to drop. Pure.
+
+    If it has an attribute `by_value` that is false, tuples are dropped at random also where value graphs are.
+    """
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
         """Return by site the share to keep, so that `excess` seconds of work per second are saved, or the most allowed.
@@ -81,14 +84,6 @@ class Strategy(Protocol):
         `most` is by output the largest share that may be dropped, over all sites upstream of the output together.
         """
         ...
-
-
-@runtime_checkable
-class Graded(Strategy, Protocol):
-    """A strategy that says whether it takes value graphs into account; others do."""
-
-    by_value: bool
-    """If false, tuples are dropped at random also where value graphs are."""
 
 
 _strategies = Registry[Callable[[], Strategy]]("shedding strategy", PolicyError)

@@ -62,7 +62,7 @@ def test_strategies_without_a_rank_are_listed() -> None:
 
 @pytest.mark.parametrize("rank", [-1, "high", True, float("nan"), float("inf")])
 def test_bad_ranks_are_refused(rank: float) -> None:
-    with pytest.raises(PolicyError, match="table: latency: the rank of 'fifo' is a number, 0 or more"):
+    with pytest.raises(PolicyError, match="latency: the rank of 'fifo' is a number, 0 or more"):
         TABLE.extended({"latency": {"fifo": rank}})
 
 

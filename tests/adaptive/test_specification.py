@@ -60,7 +60,7 @@ def test_weights_sum_up_to_one_and_keep_their_ratios(weights: dict[str, float]) 
         ({"latency": {"minimise": "much"}}, "above 0, not 'much'"),
         ({}, "at least one"),
         (["queue", "queue"], "named more than once: queue"),
-        (7, "objectives: 7 will not do; objectives are metrics with weights"),
+        (7, "7 will not do; objectives are metrics with weights"),
     ],
 )
 def test_errors_say_what_is_wrong(value: object, message: str) -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import BoxReadings, Statistics, Topology
+from headway.catalog import Statistics, Topology
 from headway.columns import Floats
 from headway.costs import CostModel, Shares
 from headway.scheduling.path_capacity import PathCapacity
-from headway.scheduling.paths import PAUSE, ByPath, Paths
+from headway.scheduling.paths import PAUSE, ByPath, Paths, Stretches
 from headway.scheduling.policy import terms_of
 from headway.scheduling.snapshot import Members, Snapshot, Unit
 from tests.scheduling.chains import Row, readings, row, rows, seen
@@ -148,8 +148,8 @@ class Costs(ByPath):
 
     priority = "cost"
 
-    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        return boxes.cost.copy()
+    def cut(self, single: Stretches) -> tuple[Stretches, Floats]:
+        return single, single.cost
 
 
 def terms(at: Snapshot) -> list[list[float]]:
@@ -203,7 +203,7 @@ def test_of_a_route_its_share_goes_on() -> None:
     # Of FORK's first box two tenths go on to the second; (2, 4) is a path of its own, on which all goes on.
     model = CostModel(FORK, Shares({(0, 1): 0.2, (0, 2): 0.8}))
     boxes = readings([(1.0, 0.5)] * 5)
-    assert Paths(FORK).divided(model).stretches(boxes).passing.tolist() == [0.1, 0.5, 0.5, 0.5, 0.5]
+    assert Paths(FORK).stretches(boxes, model).passing.tolist() == [0.1, 0.5, 0.5, 0.5, 0.5]
     assert Paths(FORK).stretches(boxes).passing.tolist() == [0.5] * 5
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import Topology
+from headway.catalog import Statistics, Topology
 from headway.costs import CostModel, Shares
 from headway.scheduling import superboxes
+from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.superboxes import (
     TRAVERSALS,
-    TraversalView,
     best,
     expected,
     memory_rates,
@@ -27,6 +27,7 @@ from headway.scheduling.superboxes import (
     spanner,
     superbox_units,
 )
+from tests.scheduling.chains import seen as at_boxes
 from tests.scheduling.snapshots import replace, topology
 
 PAPER = topology({"b5": (), "b4": (), "b6": (), "b3": ("b5",), "b2": ("b4", "b3"), "b1": ("b2", "b6")}, {"out": "b1"})
@@ -48,33 +49,35 @@ def view(
     selectivity: float | Sequence[float] = 1.0,
     ready: Sequence[bool] | None = None,
     shares: Mapping[tuple[int, int], float] | None = None,
-) -> TraversalView:
+) -> Snapshot:
     count = len(made.boxes)
-    return TraversalView(
-        CostModel(made, Shares(dict(shares or {}))),
-        np.array([1] * count if waiting is None else waiting, np.int64),
-        np.zeros(count) + cost,
-        np.zeros(count) + overhead,
-        np.zeros(count) + selectivity,
-        np.ones(count),
-        None if ready is None else np.array(ready, np.bool_),
+    boxes = replace(
+        Statistics(count).readings(),
+        cost=np.zeros(count) + cost,
+        overhead=np.zeros(count) + overhead,
+        selectivity=np.zeros(count) + selectivity,
+        tuple_size=np.ones(count),
     )
+    queued = [1] * count if waiting is None else waiting
+    able = np.array(queued) > 0 if ready is None else np.array(ready, np.bool_)
+    model = CostModel(made, Shares(dict(shares or {})))
+    return at_boxes(made, boxes, waiting=queued, box_ready=able, read_model=lambda: model)
 
 
-def total_cost(seen: TraversalView, calls: tuple[int, ...]) -> float:
+def total_cost(seen: Snapshot, calls: tuple[int, ...]) -> float:
     return expected(seen, calls)[0]
 
 
-def mean_latency(seen: TraversalView, calls: tuple[int, ...]) -> float:
+def mean_latency(seen: Snapshot, calls: tuple[int, ...]) -> float:
     return expected(seen, calls)[1]
 
 
-def paper(p: float, o: float) -> TraversalView:
+def paper(p: float, o: float) -> Snapshot:
     return view(PAPER, cost=p, overhead=o)
 
 
 def test_min_cost_of_the_papers_tree() -> None:
-    calls = min_cost(PAPER, BOXES)
+    calls = min_cost(paper(1, 0), BOXES)
     assert named(PAPER, calls) == MC
     assert [total_cost(paper(*one), calls) for one in ((1, 0), (0, 1), (2, 4))] == [15, 6, 54]
     assert [mean_latency(paper(*one), calls) for one in ((1, 0), (0, 1), (2, 4))] == [12.5, 6, 49]
@@ -115,7 +118,8 @@ def test_min_memory_of_the_papers_tree() -> None:
 def test_large_tuples_come_first_for_memory() -> None:
     seen = view(topology({"a": (), "b": (), "c": ("a", "b")}, {"o": "c"}), selectivity=0.5)
     assert min_memory(seen, (0, 1, 2)) == (0, 1, 2)
-    assert min_memory(replace(seen, size=np.array([1.0, 2.0, 0.5])), (0, 1, 2)) == (1, 0, 2)
+    large = replace(seen.boxes, tuple_size=np.array([2.0, 4.0, 1.0]))
+    assert min_memory(replace(seen, read_boxes=lambda: large), (0, 1, 2)) == (1, 0, 2)
 
 
 def test_output_costs_by_hand() -> None:
@@ -139,7 +143,7 @@ def test_of_a_route_its_share_counts() -> None:
 def test_of_what_a_box_delivers_only_that_is_a_result() -> None:
     # Of a's tuples a tenth is delivered at once, the rest goes to b, which delivers it.
     made = topology({"a": (), "b": ("a",)}, {"o": "a", "p": "b"})
-    seen = replace(view(made, [10, 0]), model=CostModel(made, Shares({(0, 1): 0.9}, {0: 0.1})))
+    seen = replace(view(made, [10, 0]), read_model=lambda: CostModel(made, Shares({(0, 1): 0.9}, {0: 0.1})))
     assert expected(seen, (0, 1)) == pytest.approx((19, (1 * 5.5 + 9 * 15) / 10))
 
 
@@ -200,7 +204,7 @@ def test_the_top_k_spanner() -> None:
     ]
     waiting = view(PAPER, [0 if name == "b3" else 1 for name in PAPER.boxes])
     assert named(PAPER, spanner(waiting, BOXES, rank, 1)) == "b5 b3 b2 b1", "nothing waits at b3"
-    ready = replace(seen, ready=np.array([name == "b6" for name in PAPER.boxes]))
+    ready = replace(seen, box_ready=np.array([name == "b6" for name in PAPER.boxes]))
     assert named(PAPER, spanner(ready, BOXES, rank, 1)) == "b6 b1", "the others cannot be taken"
 
 
@@ -254,11 +258,11 @@ def test_a_deep_unit() -> None:
 # Laws
 
 
-def left(seen: TraversalView, boxes: Sequence[int], calls: Sequence[int]) -> float:
+def left(seen: Snapshot, boxes: Sequence[int], calls: Sequence[int]) -> float:
     """Return the tuples that are expected to be left in a unit after a sequence, moved one call at a time."""
-    queued = {box: float(seen.waiting[box]) for box in boxes}
+    queued = {box: float(seen.box_waiting[box]) for box in boxes}
     for box in calls:
-        emitted = queued[box] * float(seen.selectivity[box])
+        emitted = queued[box] * float(seen.boxes.selectivity[box])
         queued[box] = 0.0
         for one in seen.topology.consumers[box]:
             if one in queued:
@@ -266,15 +270,15 @@ def left(seen: TraversalView, boxes: Sequence[int], calls: Sequence[int]) -> flo
     return sum(queued.values())
 
 
-def first_result(seen: TraversalView, calls: Sequence[int], root: int) -> float | None:
+def first_result(seen: Snapshot, calls: Sequence[int], root: int) -> float | None:
     """Return when the first tuple leaves the root, moved one tuple at a time (selectivity 1)."""
-    queued = {box: int(seen.waiting[box]) for box in calls}
+    queued = {box: int(seen.box_waiting[box]) for box in calls}
     now = 0.0
     for box in calls:
         tuples, queued[box] = queued[box], 0
         if tuples and box == root:
-            return now + float(seen.overhead[box]) + float(seen.cost[box])
-        now += float(seen.overhead[box]) * (tuples > 0) + float(seen.cost[box]) * tuples
+            return now + float(seen.boxes.overhead[box]) + float(seen.boxes.cost[box])
+        now += float(seen.boxes.overhead[box]) * (tuples > 0) + float(seen.boxes.cost[box]) * tuples
         for one in seen.topology.consumers[box]:
             if one in queued:
                 queued[one] += tuples
@@ -285,7 +289,7 @@ eighth = st.integers(0, 24).map(lambda one: one / 8)
 
 
 @st.composite
-def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[TraversalView, tuple[int, ...]]:
+def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[Snapshot, tuple[int, ...]]:
     """A superbox of a random network; `plain`: selectivity 1; `tree`: every box is read by one."""
     count = draw(st.integers(1, 9))
     if tree:
@@ -307,35 +311,35 @@ def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[Tra
 
 @given(case=units(), name=st.sampled_from(sorted(TRAVERSALS)))
 @settings(deadline=None)
-def test_everything_that_waits_is_processed(case: tuple[TraversalView, tuple[int, ...]], name: str) -> None:
+def test_everything_that_waits_is_processed(case: tuple[Snapshot, tuple[int, ...]], name: str) -> None:
     seen, boxes = case
-    before = [array.copy() for array in (seen.waiting, seen.cost, seen.overhead, seen.selectivity, seen.size)]
+    found = seen.boxes
+    arrays = (seen.box_waiting, found.cost, found.overhead, found.selectivity, found.tuple_size)
+    before = [array.copy() for array in arrays]
     calls = TRAVERSALS[name].order(seen, boxes)
     assert set(calls) <= set(boxes)
     assert left(seen, boxes, calls) == 0
-    after = (seen.waiting, seen.cost, seen.overhead, seen.selectivity, seen.size)
-    assert all((one == other).all() for one, other in zip(before, after, strict=True))
+    assert all((one == other).all() for one, other in zip(before, arrays, strict=True))
 
 
 @given(case=units())
 @settings(deadline=None)
-def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[TraversalView, tuple[int, ...]]) -> None:
+def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[Snapshot, tuple[int, ...]]) -> None:
     seen, boxes = case
-    assert min_cost(seen.topology, boxes) == boxes
-    assert min_cost(seen.topology, reversed(boxes)) == boxes
+    assert min_cost(seen, boxes) == boxes
 
 
 @given(case=units(), name=st.sampled_from(["ml", "mm", "best"]))
 @settings(deadline=None)
-def test_no_traversal_costs_less_than_min_cost(case: tuple[TraversalView, tuple[int, ...]], name: str) -> None:
+def test_no_traversal_costs_less_than_min_cost(case: tuple[Snapshot, tuple[int, ...]], name: str) -> None:
     seen, boxes = case
-    least = total_cost(seen, min_cost(seen.topology, boxes))
+    least = total_cost(seen, min_cost(seen, boxes))
     assert least <= total_cost(seen, TRAVERSALS[name].order(seen, boxes)) * (1 + 1e-9)
 
 
 @given(case=units())
 @settings(deadline=None)
-def test_the_best_has_the_lower_mean_latency(case: tuple[TraversalView, tuple[int, ...]]) -> None:
+def test_the_best_has_the_lower_mean_latency(case: tuple[Snapshot, tuple[int, ...]]) -> None:
     seen, boxes = case
     found = {name: TRAVERSALS[name].order(seen, boxes) for name in ("mc", "ml")}
     calls = best(seen, boxes)
@@ -345,11 +349,11 @@ def test_the_best_has_the_lower_mean_latency(case: tuple[TraversalView, tuple[in
 
 @given(case=units(plain=True))
 @settings(deadline=None)
-def test_min_latencys_first_result_is_never_later(case: tuple[TraversalView, tuple[int, ...]]) -> None:
+def test_min_latencys_first_result_is_never_later(case: tuple[Snapshot, tuple[int, ...]]) -> None:
     seen, boxes = case
     root = boxes[-1]
     quick = first_result(seen, min_latency(seen, boxes), root)
-    plain = first_result(seen, min_cost(seen.topology, boxes), root)
+    plain = first_result(seen, min_cost(seen, boxes), root)
     assert (quick is None) == (plain is None)
     if quick is not None and plain is not None:
         assert quick <= plain + 1e-9
@@ -358,26 +362,28 @@ def test_min_latencys_first_result_is_never_later(case: tuple[TraversalView, tup
 @given(case=units(plain=True, tree=True))
 @settings(deadline=None)
 def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(
-    case: tuple[TraversalView, tuple[int, ...]],
+    case: tuple[Snapshot, tuple[int, ...]],
 ) -> None:
     seen, boxes = case
-    free = replace(seen, overhead=np.zeros(len(seen.overhead)), cost=np.ones(len(seen.cost)))
-    quick, plain = min_latency(free, boxes), min_cost(free.topology, boxes)
+    count = len(seen.box_waiting)
+    alike = replace(seen.boxes, overhead=np.zeros(count), cost=np.ones(count))
+    free = replace(seen, read_boxes=lambda: alike)
+    quick, plain = min_latency(free, boxes), min_cost(free, boxes)
     assert mean_latency(free, quick) <= mean_latency(free, plain) + 1e-9
 
 
 @given(case=units(), k=st.integers(0, 10), data=st.data())
 @settings(deadline=None)
 def test_a_spanner_is_the_best_boxes_and_what_is_behind_them(
-    case: tuple[TraversalView, tuple[int, ...]], k: int, data: st.DataObject
+    case: tuple[Snapshot, tuple[int, ...]], k: int, data: st.DataObject
 ) -> None:
     seen, boxes = case
-    rank = np.array(data.draw(st.permutations(range(len(seen.waiting)))), np.float64)
+    rank = np.array(data.draw(st.permutations(range(len(seen.box_waiting)))), np.float64)
     found = spanner(seen, boxes, rank, k)
     assert list(found) == [box for box in boxes if box in found]
     for box in found:
         assert {one for one in seen.topology.consumers[box] if one in boxes} <= set(found)
-    best = sorted([box for box in boxes if seen.waiting[box]], key=lambda box: -rank[box])[:k]
+    best = sorted([box for box in boxes if seen.box_waiting[box]], key=lambda box: -rank[box])[:k]
     assert set(best) <= set(found)
     fed_by = [box for box in found if not any(one in found for one in seen.topology.producers[box])]
     assert set(fed_by) <= set(best), "nothing that leads to none of them"

@@ -38,7 +38,7 @@ def test_errors_list_the_choices() -> None:
     for text in ("thompson:x", "upper-confidence:0", "thompson:-1", "upper-confidence:inf", "thompson:"):
         with pytest.raises(PolicyError, match="a number above 0 is expected"):
             make_learning(text)
-    with pytest.raises(PolicyError, match="takes nothing after a colon, got '3'"):
+    with pytest.raises(PolicyError, match="strategy 'roulette' takes no argument, not '3'"):
         make_learning("roulette:3")
 
 
