@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.errors import NetworkError, SchemaError, choices, did_you_mean, within
 from headway.network.schema import DEEPEST, Schema, normalise
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -145,21 +145,19 @@ def is_name(ref: str) -> bool:
 
 def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
     """Raise a NetworkError unless a network file may name this table, be it a file, a directory or in a catalog."""
-    who = f"table '{ref[:_SHOWN]}'"
-    if "`" in ref:
-        parts = split_quoted(ref)
-        if parts is None:
-            raise NetworkError(f"{who}: expected a name, a path, or format.`path`")
-        trust.check_format(parts[0], FORMATS, who, NetworkError)
-        trust.check_pattern(parts[1], who, NetworkError)
-        trust.check_path(parts[1], folder, who, NetworkError)
-        return
-    here = (folder or Path()) / ref
-    if is_name(ref) and (unusable(here) or not here.exists()):
-        trust.check_table(ref, who, NetworkError)
-        return
-    trust.check_pattern(ref, who, NetworkError)
-    trust.check_path(ref, folder, who, NetworkError)
+    with within(f"table '{ref[:_SHOWN]}'", NetworkError):
+        here, path = (folder or Path()) / ref, ref
+        if "`" in ref:
+            parts = split_quoted(ref)
+            if parts is None:
+                raise NetworkError("expected a name, a path, or format.`path`")
+            format_, path = parts
+            trust.check_format(format_, FORMATS)
+        elif is_name(ref) and (unusable(here) or not here.exists()):
+            trust.check_table(ref)
+            return
+        trust.check_pattern(path)
+        trust.check_path(path, folder)
 
 
 def _first(error: BaseException) -> str:

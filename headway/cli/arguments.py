@@ -22,7 +22,7 @@ from headway.errors import HeadwayError, NetworkError, choices, unknown
 from headway.files import load
 from headway.functions import load_functions
 from headway.network import Network
-from headway.network.trust import LEVELS, Trust
+from headway.network.trust import LEVELS, READ_ONLY, Trust
 from headway.network.yamls import read_text
 from headway.options.kinds import KINDS, SPREAD_RULES, Option
 from headway.options.table import OPTIONS
@@ -30,7 +30,6 @@ from headway.runner import DEFAULT_ENGINE, check_names
 from headway.scheduling.trains import parse_train
 from headway.tables import load_table
 
-READ_ONLY = ":ro"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -151,13 +150,12 @@ def _reader(kind: str) -> Callable[[str], Any]:
     return read
 
 
-FILE = Option("the network file, YAML or JSON", flag="FILE", name="file")
+FILE = Option("the network file, YAML or JSON", flag="FILE")
 FUNCTIONS = Option(
     "import this Python module first, to register functions that the network uses (`@hw.function`, "
     "`@hw.aggregate`); a dotted name, searched for in the current folder, too",
     "names",
     flag="--functions MODULE",
-    name="functions",
 )
 TRUST = (
     Option(
@@ -167,7 +165,6 @@ TRUST = (
         LEVELS[0],
         flag="--trust LEVEL",
         see="[safety](safety.md)",
-        name="trust",
         call=False,
     ),
     Option(
@@ -175,32 +172,23 @@ TRUST = (
         "`s3://bucket/day`, or `-` for standard input and output",
         "names",
         flag="--allow-path DIR[:ro]",
-        name="allow_path",
     ),
     Option(
         "let a stranger's file contact this host or bucket (`*` matches any text); `check` contacts no other",
         "names",
         flag="--allow-host HOST[:PORT]",
-        name="allow_host",
     ),
-    Option(
-        "let a stranger's file use this table of Spark's catalog",
-        "names",
-        flag="--allow-table NAME",
-        name="allow_table",
-    ),
+    Option("let a stranger's file use this table of Spark's catalog", "names", flag="--allow-table NAME"),
     Option(
         "let any file use this Spark format or connector, in addition to those known to be harmless",
         "names",
         flag="--allow-format NAME",
-        name="allow_format",
         see="[formats and options](safety.md#formats-and-options)",
     ),
     Option(
         "let any file set this option of Spark's formats, in addition to those known to be harmless",
         "names",
         flag="--allow-option NAME",
-        name="allow_option",
     ),
 )
 TRUST_TITLE = "what the file may name (docs/safety.md)"

@@ -110,13 +110,12 @@ COMMAND = Command(
             Option(
                 "check for this engine; with `spark`, show how the network is cut into streaming queries, and why",
                 flag="--engine ENGINE",
-                name="engine",
             ),
             *of_run(*CUT_KEYS),
         ),
         OR: (
-            Option("print only a diagram, as Mermaid text", flag="--mermaid", name="mermaid"),
-            Option("print the findings as JSON, for programs", flag="--json", name="json"),
+            Option("print only a diagram, as Mermaid text", flag="--mermaid"),
+            Option("print the findings as JSON, for programs", flag="--json"),
         ),
         "expected load": LOAD_OPTIONS,
         TRUST_TITLE: TRUST,

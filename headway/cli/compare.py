@@ -143,14 +143,12 @@ COMMAND = Command(
                 "which schedules to compare, each a whole one, such as `qos/superbox/mc/auto`",
                 flag="--policies A,B,C",
                 told="a few, listed below",
-                name="policies",
             ),
             Option(
                 "`sim`: only predict; `local`: then also run each policy for real, to check the recommendation; both "
                 "are about the engine `local`",
                 default="sim",
                 flag="--engine ENGINE",
-                name="engine",
             ),
             Option(
                 "how much of the input to use, in seconds of its own time; input without rates is read to its end, up "
@@ -158,7 +156,6 @@ COMMAND = Command(
                 "seconds",
                 SECONDS,
                 flag="--seconds S",
-                name="seconds",
             ),
             Option(
                 "the costs of boxes and of the engine: a model, or the summary (`--summary`) of a real run; then "
@@ -166,11 +163,10 @@ COMMAND = Command(
                 flag="--model FILE",
                 told="the file's model; without one, costs are measured",
                 see="[models](guide.md#models)",
-                name="model",
             ),
             *of_run("inputs", "rates", "tables"),
             FUNCTIONS,
-            Option("the folder for the table and the plot", default=OUT, flag="--out DIR", name="out"),
+            Option("the folder for the table and the plot", default=OUT, flag="--out DIR"),
         ),
         TRUST_TITLE: TRUST,
     },

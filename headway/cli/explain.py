@@ -59,16 +59,15 @@ COMMAND = Command(
     explain,
     {
         "": (
-            Option("a trace written by `headway run --trace FILE`", flag="FILE", name="file"),
-            Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME", name="unit"),
+            Option("a trace written by `headway run --trace FILE`", flag="FILE"),
+            Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME"),
         ),
         OR: (
-            Option("how many steps to show", "positive", FIRST, flag="--first N", name="first"),
+            Option("how many steps to show", "positive", FIRST, flag="--first N"),
             Option(
                 "instead of the steps: how often each unit ran, on how many tuples and for how long, the longest time "
                 "between two of its steps, and which rules decided",
                 flag="--summary",
-                name="summary",
             ),
         ),
     },

@@ -94,21 +94,18 @@ LOAD_OPTIONS = (
         flag="--model FILE",
         told="the file's model, and the costs of universal boxes",
         see="[models](guide.md#models)",
-        name="model",
     ),
     Option(
         "how many processors are available for the boxes",
         "positive",
         flag="--workers N",
         told="the file's workers, or 1",
-        name="workers",
     ),
     Option(
         "the share of the processors that boxes may use; the rest is a reserve",
         "share",
         HEADROOM,
         flag="--headroom SHARE",
-        name="headroom",
     ),
 )
 """The options that the estimate depends on."""

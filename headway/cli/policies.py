@@ -59,7 +59,7 @@ COMMAND = Command(
     "list the scheduling policies, or describe one",
     EPILOG,
     policies,
-    {"": (Option("describe this policy: formula, paper, when to use it", flag="[NAME]", name="name"),)},
+    {"": (Option("describe this policy: formula, paper, when to use it", flag="[NAME]"),)},
 )
 
 

@@ -44,19 +44,13 @@ GROUPS = {
             "also write the summary as JSON; `-` is standard output",
             flag="--summary PATH.json",
             see="[its keys](api.md#the-summary)",
-            name="summary",
         ),
         Option(
             "show all outputs, boxes and streaming queries in the summary, and the first tuples of all outputs, "
             "however many there are",
             flag="--verbose",
-            name="verbose",
         ),
-        Option(
-            "no status line, no tuples, no warnings and no summary on the terminal; only errors",
-            flag="--quiet",
-            name="quiet",
-        ),
+        Option("no status line, no tuples, no warnings and no summary on the terminal; only errors", flag="--quiet"),
     ),
     TRUST_TITLE: TRUST,
 }

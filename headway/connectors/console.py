@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headway.connectors.output_files import ImmediateSink, StandardOutput
 from headway.connectors.protocol import SinkRequest
-from headway.connectors.registry import check_keys, is_whole, register_sink
+from headway.connectors.registry import check_keys, is_whole, permit_file, register_sink
 from headway.connectors.texts import render_texts
 from headway.errors import OutputError
 from headway.network.trust import STANDARD
@@ -70,8 +70,4 @@ def _cell(text: str | None) -> str:
     return plain if len(plain) <= CELL else plain[: CELL - 1] + "…"
 
 
-def _permit(request: SinkRequest) -> None:
-    request.trust.check_path(STANDARD, None, f"{request.who}: sink: console", OutputError, write=True)
-
-
-register_sink("console", _ConsoleSink, permit=_permit)
+register_sink("console", _ConsoleSink, permit=lambda request: permit_file(request, STANDARD, "console"))

@@ -22,6 +22,7 @@ from headway.connectors.protocol import PipeClosedError, SinkFactory, SinkReques
 from headway.connectors.registry import (
     check_keys,
     find_path,
+    permit_file,
     permit_path,
     register_sink,
     register_source,
@@ -367,9 +368,7 @@ def _open_directory(request: SinkRequest) -> Writer:
 
 def _permit(request: SinkRequest) -> None:
     settings = request.settings
-    path = settings.get("path") if isinstance(settings, Mapping) else settings
-    if isinstance(path, str | Path):
-        request.trust.check_path(path, request.base, f"{request.who}: sink: directory", OutputError, write=True)
+    permit_file(request, settings.get("path") if isinstance(settings, Mapping) else settings, "directory")
 
 
 register_sink("directory", _open_directory, permit=_permit)

@@ -21,7 +21,7 @@ from headway.connectors.protocol import (
     Writer,
 )
 from headway.connectors.readers import PacedReader
-from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
+from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown, within
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -78,7 +78,8 @@ class _Kinds(Generic[_Asked, _Opened]):
         if permit is not None:
             permit(request)
         elif not request.trust.own:
-            request.trust.check_format(kind, (), request.who, request.error, kind="connector")
+            with within(request.who, request.error):
+                request.trust.check_format(kind, (), "connector")
         return kind, request
 
     def open(self, request: _Asked) -> _Opened:
@@ -195,10 +196,15 @@ def permit_sink(name: str, schema: Schema, what: object, base: Path | None, trus
 
 
 def permit_path(request: Request) -> None:
-    """Check the trust for a connector whose settings are a path: read for a source, write for a sink."""
-    if isinstance(request.settings, str | Path):
-        who, write = f"{request.who}: {request.part}", request.part == "sink"
-        request.trust.check_path(request.settings, request.base, who, request.error, write=write)
+    """Check the trust for a connector whose settings are a path."""
+    permit_file(request, request.settings)
+
+
+def permit_file(request: Request, path: object, kind: str = "") -> None:
+    """Check the trust for a path that a source would read, or a sink write; messages name the `kind` of connector."""
+    if isinstance(path, str | Path):
+        with within(f"{request.who}: {request.part}" + (f": {kind}" if kind else ""), request.error):
+            request.trust.check_path(path, request.base, write=request.part == "sink")
 
 
 def permit_anyone(request: Request) -> None:

@@ -26,7 +26,7 @@ from headway.connectors.registry import check_keys, register_sink, register_sour
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
-from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, unknown
+from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, unknown, within
 from headway.network.schema import Schema
 
 if TYPE_CHECKING:
@@ -348,7 +348,8 @@ class SparkSink(BatchesSink):
         if table is not None:
             if not _TABLE.fullmatch(table):
                 raise OutputError(f"{who}: table is a name such as alarms or shop.alarms, not '{table[:60]}'")
-            request.trust.check_table(table, f"{who}: table", OutputError)
+            with within(f"{who}: table", OutputError):
+                request.trust.check_table(table)
         # Each micro-batch gets its own directory, which a repetition replaces.
         self._files = path is not None and format_.lower() in _FILES
         if self._files and mode != "append":

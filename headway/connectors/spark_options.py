@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.connectors.protocol import Request
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, within
 from headway.network.trust import Trust
 from headway.storage.filesystems import is_uri
 
@@ -143,9 +143,9 @@ def allowed_path(path: str | None, request: Request) -> str | None:
     """Return a path or URI, with relative paths resolved against the request's base, if its trust allows it."""
     if path is None:
         return None
-    who = f"{request.who}: spark: path"
-    request.trust.check_pattern(path, who, request.error)
-    request.trust.check_path(path, request.base, who, request.error, write=request.part == "sink")
+    with within(f"{request.who}: spark: path", request.error):
+        request.trust.check_pattern(path)
+        request.trust.check_path(path, request.base, write=request.part == "sink")
     if is_uri(path) or path.startswith("/") or request.base is None:
         return path
     return str((request.base / path).absolute())
@@ -153,23 +153,25 @@ def allowed_path(path: str | None, request: Request) -> str | None:
 
 def check_settings(format_: str, options: Mapping[str, str], trust: Trust, who: str, error: type[HeadwayError]) -> None:
     """Raise `error` unless a file may use this format with these options; `who` is the prefix of the message."""
-    trust.check_format(format_, tuple(FORMATS), f"{who}: format", error)
+    with within(f"{who}: format", error):
+        trust.check_format(format_, tuple(FORMATS))
     known = FORMATS.get(format_.lower(), Format())
-    for name, value in options.items():
-        where = f"{who}: options"
-        trust.check_option(name, format_, known.options, known.own, where, error)
-        lowered = name.lower()
-        if lowered in _CLASSES and not _SHORT.fullmatch(value):
-            raise error(f"{where}: option '{name}' is a short name, such as gzip or UTF-8, not '{value[:60]}'")
-        if lowered in known.hosts:
-            _check_host(lowered, value, trust, f"{where}: {name}", error)
+    with within(f"{who}: options", error):
+        for name, value in options.items():
+            trust.check_option(name, format_, known.options, known.own)
+            lowered = name.lower()
+            if lowered in _CLASSES and not _SHORT.fullmatch(value):
+                raise HeadwayError(f"option '{name}' is a short name, such as gzip or UTF-8, not '{value[:60]}'")
+            if lowered in known.hosts:
+                with within(name, error):
+                    _check_host(lowered, value, trust)
 
 
-def _check_host(option: str, value: str, trust: Trust, who: str, error: type[HeadwayError]) -> None:
+def _check_host(option: str, value: str, trust: Trust) -> None:
     if option != "url":
-        trust.check_hosts(value, who, error)
+        trust.check_hosts(value)
     elif not trust.own:
         found = _JDBC.fullmatch(value)
         if found is None:
-            raise error(f"{who}: from a stranger this must be jdbc:KIND://HOST:PORT/NAME, without settings")
-        trust.check_hosts(found[1], who, error)
+            raise HeadwayError("from a stranger this must be jdbc:KIND://HOST:PORT/NAME, without settings")
+        trust.check_hosts(found[1])

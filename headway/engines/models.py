@@ -13,7 +13,7 @@ from typing import Any
 
 from headway.boxes.costs import Constant, Cost, parse_cost
 from headway.boxes.keys import Key, check_keys, inside
-from headway.errors import HeadwayError, NetworkError, RunError, unknown
+from headway.errors import HeadwayError, NetworkError, RunError, unknown, within
 from headway.network.trust import OWN, Trust
 from headway.network.yamls import read_text
 
@@ -107,7 +107,8 @@ def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -
     if isinstance(value, Model):
         return value
     if isinstance(value, str | Path):
-        trust.check_path(value, folder, "schedule: model", RunError)
+        with within("schedule: model", RunError):
+            trust.check_path(value, folder)
         path = Path(value) if folder is None else folder / value
         content = _read(path)
         if not isinstance(content, Mapping):
@@ -123,7 +124,8 @@ def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -
         if value.get("measured") is not None:
             measured = value["measured"]
             if isinstance(measured, str | Path):
-                trust.check_path(measured, folder, "model: measured", RunError)
+                with within("model: measured", RunError):
+                    trust.check_path(measured, folder)
                 measured = _read(Path(measured) if folder is None else folder / measured)
             base = model_of_summary(measured)
         with inside("costs"):
