@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 LONGEST = 2_500
@@ -109,6 +109,15 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return a hint such as ``; did you mean 'size'?``, or an empty string when nothing is close."""
     close = nearest(word, names)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def check_known(
+    kind: str, words: Iterable[object], names: Collection[str], error: type[HeadwayError], where: str = ""
+) -> None:
+    """Raise an error for the first of the words that is not among the names; it begins with `where`."""
+    for word in words:
+        if word not in names:
+            raise error((f"{where}: " if where else "") + unknown(kind, str(word), names))
 
 
 def unknown(kind: str, word: str, names: Iterable[str]) -> str:

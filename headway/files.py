@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside, parse_text
+from headway.boxes.keys import IN, OP, Key, KeyKind, check_count, check_keys, inside, parse_text
 from headway.boxes.operator import operator_of
-from headway.errors import NetworkError, unknown
+from headway.errors import NetworkError, check_known
 from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze, is_object
 from headway.network.qos import Graph, QoS, ValueGraph
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust, read_trust
 from headway.network.yamls import check_size, read_text, write_text
-from headway.options.kinds import check_value
+from headway.options.kinds import KINDS, check_value
 from headway.options.table import OPTIONS, SCHEDULE
 from headway.structure import check_structure
 
@@ -44,7 +44,7 @@ VALUE_KEYS = (
     Key("field", "field", "a numeric field of the output", required=True),
     Key("graph", "graph", "utility over the field's value", required=True),
 )
-SCHEDULE_KEYS = tuple(Key(option.name, option.kind, option.key_text) for option in SCHEDULE)
+SCHEDULE_KEYS = tuple(Key(one.name, KeyKind(KINDS[one.kind].schema), one.key_text) for one in SCHEDULE)
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
 
 
@@ -193,9 +193,8 @@ def check_schedule(network: Network) -> None:
 
 
 def _check_known(key: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    check_known(kind, names, known, NetworkError, f"schedule: {key}")
     for at, name in enumerate(names):
-        if name not in known:
-            raise NetworkError(f"schedule: {key}: {unknown(kind, name, known)}")
         if name in names[:at]:
             raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
 

@@ -18,7 +18,7 @@ from headway.connectors.registry import check_rate
 from headway.durations import Duration
 from headway.engines.opening import table_refs
 from headway.engines.runs import engine_names
-from headway.errors import HeadwayError, NetworkError, choices, unknown
+from headway.errors import HeadwayError, NetworkError, check_known, choices, unknown
 from headway.files import load
 from headway.functions import load_functions
 from headway.network import Network
@@ -286,8 +286,7 @@ def engine_of(args: argparse.Namespace, network: Network) -> str:
     """Return a command's engine, or raise a UsageError if it is unknown."""
     schedule: Mapping[str, Any] = network.schedule or {}
     engine: str = args.engine or schedule.get("engine") or DEFAULT_ENGINE
-    if engine not in engine_names():
-        raise UsageError(unknown("engine", engine, engine_names()))
+    check_known("engine", [engine], engine_names(), UsageError)
     return engine
 
 
@@ -339,9 +338,8 @@ def load_tables(network: Network, given: Mapping[str, str]) -> dict[str, pa.Tabl
     """Load the static tables given on the command line; paths are relative to the current folder."""
     refs = table_refs(network)
     tables: dict[str, Any] = {}
+    check_known("table", given, refs, NetworkError, "--table")
     for name, path in given.items():
-        if name not in refs:
-            raise NetworkError(f"--table: {unknown('table', name, refs)}")
         if Path(path).suffix.lower() not in source_suffixes():
             raise NetworkError(f"--table: table '{name}': '{path}' ends in none of {choices(source_suffixes())}")
         tables[name] = load_table(path)

@@ -48,7 +48,7 @@ from headway.compare.predicting import QUIET, Predictor, Setting, had_processor
 from headway.compare.replaying import replay
 from headway.engines.models import LOCAL, Model
 from headway.engines.traces import read_trace
-from headway.errors import InputError, OutputError, unknown
+from headway.errors import InputError, OutputError, check_known
 from headway.extras import has_extra
 from headway.network import Network
 from headway.options.kinds import Option
@@ -105,8 +105,7 @@ def compare(args: argparse.Namespace) -> int:
             "--engine: policies are compared for the engine local only: sim predicts (default), local also runs them; "
             "on Spark try each with 'headway run FILE --engine spark --policy P --summary P.json'"
         )
-    if args.engine not in ENGINES:
-        raise UsageError(f"--engine: {unknown('engine', args.engine, ENGINES)}")
+    check_known("engine", [args.engine], ENGINES, UsageError, "--engine")
     real = args.engine == LOCAL
     policies = HANDFUL if args.policies is None else parse_policies(args.policies, real)
     made = _recorded(args) if kind_of(Path(args.file)) == "trace" else _described(args)

@@ -19,7 +19,7 @@ from headway.checking import CheckedNetwork
 from headway.cli.arguments import rates_of
 from headway.cli.printing import listed, plural, printable, ratio_text, seconds_text, share_text, text_table
 from headway.columns import Floats
-from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
+from headway.connectors.arrivals import parse_arrivals
 from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model
@@ -161,19 +161,11 @@ def mean_rate(source: Source, asked: float | None = None) -> float | None:
     if kind not in ("generate", "replay") or not isinstance(settings, Mapping):
         return asked
     who = f"source '{source.name}': {kind}"
-    said = check_rate(settings.get("rate"), who) if asked is None else asked
-    if kind == "generate":
-        parse_arrivals(settings, said, who)  # raises for the same settings as a run
-        if settings.get("phases") is not None:
-            # Phases are long, so the load of the fastest must fit.
-            return max(phase.rate for phase in parse_phases(settings["phases"], who))
-    burst = settings.get("burst") if kind == "generate" else None
-    if not isinstance(burst, Mapping):
-        return said
-    if "size" in burst:
-        return float(burst["size"]) / nanoseconds(burst["every"], who) * 1e9
-    on, off = nanoseconds(burst["on"], who), nanoseconds(burst["off"], who)
-    return None if said is None else said * on / (on + off)
+    rate = check_rate(settings.get("rate"), who) if asked is None else asked
+    if kind == "replay":
+        return rate
+    arrivals = parse_arrivals(settings, rate, who)
+    return None if arrivals is None else arrivals.rate
 
 
 def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | None, Ran | None, list[str]]:

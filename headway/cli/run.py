@@ -21,9 +21,10 @@ from headway.cli.arguments import (
     rates_of,
     run_group,
 )
-from headway.cli.printing import emit, printable, silence, warn
+from headway.cli.printing import emit, printable, warn
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
+from headway.connectors.output_files import silence
 from headway.engines.opening import check_files, is_standard
 from headway.engines.signals import exit_code, orderly
 from headway.errors import OutputError
@@ -133,7 +134,7 @@ def _run_file(args: argparse.Namespace) -> int:
         except OutputError:
             if by != "SIGHUP":
                 raise
-            silence()  # the terminal is gone, and so is the reader of the report
+            silence(sys.stdout)  # the terminal is gone, and so is the reader of the report
     return 0 if by is None else exit_code(by)
 
 

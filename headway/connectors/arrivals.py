@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +17,27 @@ from headway.columns import Int64s
 from headway.connectors.readers import LONGEST, whole_moments
 from headway.connectors.registry import FASTEST, check_keys, is_whole
 from headway.durations import Duration
-from headway.errors import InputError, NetworkError, choices, unknown
+from headway.errors import InputError, NetworkError, check_known, choices
 
 _YEARS = LONGEST // (365 * 86_400 * SECOND)
 _KINDS = ("constant", "poisson", "bursty")
 
 
-Arrivals = Callable[[Int64s, np.random.Generator], Int64s]
-"""(tuple numbers, random stream) -> ascending arrival times in nanoseconds; called for blocks in ascending order.
+class Arrivals(NamedTuple):
+    """When tuples arrive, and the mean rate in tuples per second: in the long term, or that of the fastest phase.
 
-With phases the source ends: the last block yields fewer times than numbers, later blocks none.
-"""
+    `due` maps tuple numbers and a random stream to ascending arrival times in nanoseconds; it is called for blocks in
+    ascending order. With phases the source ends: the last block yields fewer times than numbers, later blocks none.
+    """
+
+    due: Callable[[Int64s, np.random.Generator], Int64s]
+    rate: float
 
 
 def _constant(rate: float) -> Arrivals:
     """Let tuple i arrive at i/rate."""
     gap = SECOND / rate
-    return lambda numbers, random: whole_moments(numbers * gap)
+    return Arrivals(lambda numbers, random: whole_moments(numbers * gap), rate)
 
 
 def _poisson(rate: float) -> Arrivals:
@@ -47,7 +52,7 @@ def _poisson(rate: float) -> Arrivals:
         last = int(moments[-1])
         return moments
 
-    return due
+    return Arrivals(due, rate)
 
 
 def _bursts(size: int, every: int, gap: float) -> Arrivals:
@@ -57,7 +62,7 @@ def _bursts(size: int, every: int, gap: float) -> Arrivals:
         burst, place = np.divmod(numbers, size)
         return _later(whole_moments(place * gap), burst, every)
 
-    return due
+    return Arrivals(due, size / every * SECOND)
 
 
 def _on_off(rate: float, on: int, off: int) -> Arrivals:
@@ -68,7 +73,7 @@ def _on_off(rate: float, on: int, off: int) -> Arrivals:
         active = whole_moments(numbers * gap)
         return _later(active, active // on, off)
 
-    return due
+    return Arrivals(due, rate * on / (on + off))
 
 
 def _later(moments: Int64s, times: Int64s, span: int) -> Int64s:
@@ -129,7 +134,8 @@ def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
         phase = np.searchsorted(starts, found, "right") - 1
         return moments(phase, found - starts[phase])
 
-    return poisson if kind == "poisson" else constant
+    # Phases are long, so a network must be able to process the fastest.
+    return Arrivals(poisson if kind == "poisson" else constant, max(phase.rate for phase in phases))
 
 
 def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
@@ -139,8 +145,7 @@ def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str)
     """
     burst = settings.get("burst")
     kind = settings.get("arrivals", "constant" if burst is None else "bursty")
-    if kind not in _KINDS:
-        raise InputError(f"{who}: {unknown('arrivals', str(kind), _KINDS)}")
+    check_known("arrivals", [kind], _KINDS, InputError, who)
     if settings.get("phases") is not None:
         if burst is not None or kind == "bursty":
             raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")

@@ -22,7 +22,7 @@ from headway.connectors.protocol import Chunk, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.registry import check_keys, check_rate, is_whole, permit_anyone, register_source
 from headway.connectors.values import convert, to_array
-from headway.errors import HeadwayError, InputError, choices, did_you_mean, finite, unknown
+from headway.errors import HeadwayError, InputError, check_known, choices, did_you_mean, finite
 from headway.network.schema import Field, Schema, type_name
 
 BLOCK = 1 << 16
@@ -83,7 +83,7 @@ class _GenerateReader(BatchReader):
         numbers: Int64s = np.arange(start, start + size, dtype=np.int64)
         seconds = None
         if self._arrivals is not None:
-            self._due = self._arrivals(numbers, self._stream(block, len(self._makers)))
+            self._due = self._arrivals.due(numbers, self._stream(block, len(self._makers)))
             if len(self._due) < size:  # the phases end in this block
                 size = len(self._due)
                 numbers, self._count = numbers[:size], start + size
@@ -123,9 +123,7 @@ def _parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> Fie
     if not isinstance(spec, Mapping):
         return _constant(spec, type_, who)
     kinds = [str(key) for key in spec if key not in ("weights", "null")]
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InputError(f"{who}: {unknown('distribution', kind, KINDS)}")
+    check_known("distribution", kinds, KINDS, InputError, who)
     if len(kinds) != 1:
         raise InputError(f"{who}: name one distribution, not {choices(kinds)}; choices: {choices(sorted(KINDS))}")
     if "weights" in spec and kinds[0] != "choice":

@@ -14,7 +14,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import pyarrow as pa
 
@@ -150,6 +150,14 @@ class ImmediateSink:
         """Do nothing."""
 
 
+def silence(stream: TextIO) -> None:
+    """Redirect a closed stream to the null device: Python's flush at exit would report once more that it is closed."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 class StandardOutput(ImmediateSink):
     """Standard output, flushed with every write; raises PipeClosedError if the reading process is gone."""
 
@@ -164,11 +172,7 @@ class StandardOutput(ImmediateSink):
             self._stream.buffer.write(data)
             self._stream.buffer.flush()
         except BrokenPipeError:
-            # Python flushes standard output again at exit, and would report the closed pipe once more.
-            with contextlib.suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
-                os.close(nowhere)
+            silence(self._stream)
             raise PipeClosedError(f"{self.who}: standard output was closed by its reader") from None
         except OSError as error:
             raise OutputError(f"{self.who}: standard output cannot be written: {error}") from error

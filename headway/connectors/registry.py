@@ -21,7 +21,7 @@ from headway.connectors.protocol import (
     Writer,
 )
 from headway.connectors.readers import PacedReader
-from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown, within
+from headway.errors import HeadwayError, InputError, OutputError, check_known, choices, finite, unknown, within
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -241,9 +241,7 @@ def check_keys(
     """Return settings if they are a mapping with allowed keys only, or raise `error`."""
     if not isinstance(settings, Mapping):
         raise error(f"{who}: {what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
-    for key in settings:
-        if key not in allowed:
-            raise error(f"{who}: {what}: {unknown('key', str(key), allowed)}")
+    check_known("key", settings, allowed, error, f"{who}: {what}")
     return {str(key): value for key, value in settings.items()}
 
 

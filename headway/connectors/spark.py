@@ -26,7 +26,7 @@ from headway.connectors.registry import check_keys, register_sink, register_sour
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
-from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, unknown, within
+from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, check_known, within
 from headway.network.schema import Schema
 
 if TYPE_CHECKING:
@@ -340,8 +340,7 @@ class SparkSink(BatchesSink):
         if path is not None and table is not None:
             raise OutputError(f"{who}: give a path or a table, not both")
         mode = given.get("mode", "append")
-        if mode not in _MODES:
-            raise OutputError(f"{who}: {unknown('mode', str(mode), _MODES)}")
+        check_known("mode", [mode], _MODES, OutputError, who)
         options = read_options(given.get("options"), request)
         check_settings(format_, options, request.trust, who, OutputError)
         path = allowed_path(path, request)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway.catalog import HALF_LIFE, REMEMBER
-from headway.errors import RunError, unknown
+from headway.errors import RunError, check_known
 from headway.options.kinds import Option, check_value
 
 if TYPE_CHECKING:
@@ -360,10 +360,8 @@ def default_of(name: str) -> Any:
 
 def check_call(options: Mapping[str, Any]) -> None:
     """Raise a RunError for unknown options of `headway.run`, and for invalid values."""
-    known = [option.name for option in CALL]
+    check_known("option", options, [option.name for option in CALL], RunError)
     for name, value in options.items():
-        if name not in known:
-            raise RunError(unknown("option", name, known))
         option = OPTIONS[name]
         if value is None or option.kind in ("policy", "train", "text", "model", "shed", "adaptive"):
             continue  # its parser reports errors

@@ -58,7 +58,7 @@ def moments(source: dict[str, Any]) -> list[int]:
     arrivals = parse_arrivals({"arrivals": made["arrivals"], "phases": made["phases"]}, None, "test")
     assert arrivals is not None
     random = np.random.default_rng(made["seed"])
-    due = arrivals(np.arange(made["count"], dtype=np.int64), random)
+    due = arrivals.due(np.arange(made["count"], dtype=np.int64), random)
     assert len(due) < made["count"]  # the time ends it, not the count
     return list(due)
 
