@@ -23,7 +23,7 @@ from headway.connectors.arrivals import parse_arrivals
 from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model
-from headway.errors import HeadwayError, RunError
+from headway.errors import HeadwayError, InputError, RunError, within
 from headway.network import Source, thaw
 from headway.options.kinds import Option
 from headway.program import compile_program
@@ -164,7 +164,8 @@ def mean_rate(source: Source, asked: float | None = None) -> float | None:
     rate = check_rate(settings.get("rate"), who) if asked is None else asked
     if kind == "replay":
         return rate
-    arrivals = parse_arrivals(settings, rate, who)
+    with within(who, InputError):
+        arrivals = parse_arrivals(settings, rate)
     return None if arrivals is None else arrivals.rate
 
 

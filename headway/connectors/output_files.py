@@ -361,7 +361,7 @@ def _open_directory(request: SinkRequest) -> Writer:
         settings = {"path": settings}
     if not isinstance(settings, Mapping):
         raise OutputError(f"{who} expects a path or {{path, format}}, not {settings!r}")
-    settings = check_keys(settings, ("path", "format"), request.who, "directory", OutputError)
+    settings = check_keys(settings, ("path", "format"), who, OutputError)
     path, format_ = settings.get("path"), settings.get("format", "parquet")
     if not isinstance(path, str | Path) or not str(path):
         raise OutputError(f"{who}: expected a path, not {path!r}")

@@ -236,12 +236,12 @@ def find_path(request: Request, path: object) -> Path:
 
 
 def check_keys(
-    settings: object, allowed: tuple[str, ...], who: str, what: str, error: type[HeadwayError] = InputError
+    settings: object, allowed: tuple[str, ...], what: str, error: type[HeadwayError] = InputError
 ) -> Mapping[str, object]:
-    """Return settings if they are a mapping with allowed keys only, or raise `error`."""
+    """Return settings if they are a mapping with allowed keys only, or raise `error`; `what` is what takes them."""
     if not isinstance(settings, Mapping):
-        raise error(f"{who}: {what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
-    check_known("key", settings, allowed, error, f"{who}: {what}")
+        raise error(f"{what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
+    check_known("key", settings, allowed, error, what)
     return {str(key): value for key, value in settings.items()}
 
 

@@ -74,7 +74,7 @@ class SparkReader(BatchReader):
             raise InputError(
                 f"{who}: a DataFrame of Spark Connect cannot feed a network; give one of a classic session"
             )
-        settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, request.who, "spark")
+        settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, who)
         format_ = settings.get("format")
         if frame is not None and not is_streaming(frame):
             raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
@@ -333,7 +333,7 @@ class SparkSink(BatchesSink):
         """Read the settings; an OutputError names the key. Spark is contacted with the first write."""
         super().__init__()
         who = f"{request.who}: spark"
-        given = check_keys(request.settings, _SINK_KEYS, request.who, "spark", OutputError)
+        given = check_keys(request.settings, _SINK_KEYS, who, OutputError)
         format_, path, table = (read_text(given, key, request) for key in ("format", "path", "table"))
         if format_ is None:
             raise OutputError(f"{who}: give a format, such as parquet, jdbc or delta")
