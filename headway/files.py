@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -188,15 +188,14 @@ def check_schedule(network: Network) -> None:
     schedule: Mapping[str, Any] = network.schedule or {}
     units, spread = schedule.get("units", ()), schedule.get("spread", ())
     groups = [] if isinstance(units, str) else units
-    _check_known("units", "output", [name for group in groups for name in group], [one.name for one in network.outputs])
-    _check_known("spread", "box", [] if isinstance(spread, str) else spread, [one.name for one in network.boxes])
-
-
-def _check_known(key: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    check_known(kind, names, known, NetworkError, f"schedule: {key}")
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
+    for key, kind, parts, names in (
+        ("units", "output", network.outputs, [name for group in groups for name in group]),
+        ("spread", "box", network.boxes, [] if isinstance(spread, str) else spread),
+    ):
+        check_known(kind, names, [one.name for one in parts], NetworkError, f"schedule: {key}")
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
 
 
 _DATA = (".csv", ".jsonl", ".parquet", ".arrow")

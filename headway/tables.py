@@ -241,7 +241,8 @@ def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> 
 
     Leading zeros, or whole numbers beyond bigint, keep a column text: as numbers they would be different keys.
     """
-    doubtful = [field.name for field in guessed.schema if _is_doubtful(field.type)]
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_time)
+    doubtful = [field.name for field in guessed.schema if any(test(field.type) for test in tests)]
     if not doubtful or len(set(guessed.column_names)) < guessed.num_columns:
         return guessed
     texts = read(doubtful)
@@ -259,10 +260,6 @@ def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> 
 def _is_whole(column: pa.ChunkedArray) -> bool:
     found = pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(column), r"^[+-]?\d+$")).as_py()
     return bool(found) and column.null_count < len(column)
-
-
-def _is_doubtful(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_time(type_))
 
 
 def _is_text(column: pa.ChunkedArray) -> bool:

@@ -214,10 +214,8 @@ def operators() -> dict[str, type[Operator]]:
 
 def operator_of(op: str) -> type[Operator]:
     """Return an operator by name. An installed package's is imported on first use."""
-    return REGISTRY[op] if op in REGISTRY else _installed(op)
-
-
-def _installed(op: str) -> type[Operator]:
+    if op in REGISTRY:
+        return REGISTRY[op]
     try:
         found = load_entry(GROUP, op)
     except LookupError:

@@ -240,28 +240,24 @@ class BatchesSink(GatheringSink):
 
     def __init__(self) -> None:
         super().__init__()
-        self._unit, self._batch = f"run-{secrets.token_hex(4)}", -1
-        self.begun = False
-
-    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
-        """Write a micro-batch, identified by unit and batch number."""
-        raise NotImplementedError
+        self.unit, self.batch, self.begun = f"run-{secrets.token_hex(4)}", 0, False
 
     def begin(self, unit: str, batch: int) -> None:
         """Set which micro-batch the next writes belong to."""
-        self._unit, self._batch, self.begun = unit, batch, True
+        self.unit, self.batch, self.begun = unit, batch, True
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a micro-batch, or buffer the tuples if `begin` was never called."""
         if self.begun:
-            self.save_as([batch], self._unit, self._batch)
+            self.save([batch])
         else:
             super().write(batch)
 
-    def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write the buffer as a micro-batch of this run."""
-        self._batch += 1
-        self.save_as(batches, self._unit, self._batch)
+    def flush(self) -> None:
+        """Save what is buffered as a micro-batch of this run."""
+        super().flush()
+        if not self.begun:
+            self.batch += 1
 
     def close(self) -> None:
         """Write what is buffered."""
@@ -320,10 +316,10 @@ class DirectorySink(BatchesSink):
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+    def save(self, batches: list[pa.RecordBatch]) -> None:
         """Write one file."""
         more = f"_{self._part}" if self._part else ""  # sorts after the first file
-        path = (self._folder / f"{unit}-{batch:010d}{more}.{self._format}").absolute()
+        path = (self._folder / f"{self.unit}-{self.batch:010d}{more}.{self._format}").absolute()
         if self.begun:
             self._part += 1
         else:

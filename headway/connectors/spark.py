@@ -361,7 +361,7 @@ class SparkSink(BatchesSink):
         names = {name.lower() for name in request.schema.names}
         self._column = next(one for one in ("batch", "headway_batch", "__hw_batch") if one not in names)
 
-    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+    def save(self, batches: list[pa.RecordBatch]) -> None:
         """Write a micro-batch."""
         session = need_session(self._who, OutputError)
         table = pa.Table.from_batches(batches, self._schema)
@@ -369,11 +369,11 @@ class SparkSink(BatchesSink):
             frame: Any = session.createDataFrame(table, schema=spark_schema(self._schema))
             if self._files:  # one file, to keep the order of tuples
                 writer = frame.coalesce(1).write.format(self._format).options(**self._options).mode("overwrite")
-                writer.save(f"{str(self._path).rstrip('/')}/{self._column}={unit}-{batch:010d}")
+                writer.save(f"{str(self._path).rstrip('/')}/{self._column}={self.unit}-{self.batch:010d}")
                 return
             writer = frame.write.format(self._format).options(**self._options).mode(self._mode)
             if self._format.lower() == "delta":
-                writer = writer.option("txnAppId", unit).option("txnVersion", str(batch))
+                writer = writer.option("txnAppId", self.unit).option("txnVersion", str(self.batch))
             if self._table is not None:
                 writer.saveAsTable(self._table)
             elif self._path is not None:
