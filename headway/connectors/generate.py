@@ -207,11 +207,15 @@ def _choice(pool: object, type_: pa.DataType, weights: object = None) -> FieldMa
 
 
 def _uniform(spec: object, type_: pa.DataType) -> FieldMaker:
-    low, high = _bounds(spec, type_)
+    form, dtype = "[lowest, highest]", _dtype(type_)
+    if not isinstance(spec, list | tuple) or len(spec) != 2:
+        raise InputError(f"expected {form}, not {spec!r}")
+    floats = dtype.kind == "f"
+    bounds: list[Any] = [*map(float, _numbers(spec, 2, form))] if floats else [_native(one, type_) for one in spec]
+    low, high = bounds
     if low > high:
         raise InputError(f"the lower bound {low} is above the upper bound {high}")
-    dtype = _dtype(type_)
-    if dtype.kind == "f":
+    if floats:
         return lambda columns, count, random: _store(low + (high - low) * random.random(count), type_)
     return lambda columns, count, random: _store(random.integers(low, high, count, dtype, endpoint=True), type_)
 
@@ -313,16 +317,6 @@ def _numbers(spec: object, count: int, form: str) -> list[Any]:
     if isinstance(spec, list | tuple) and len(spec) == count and None not in map(finite, spec):
         return list(spec)
     raise InputError(f"expected {form}, not {spec!r}")
-
-
-def _bounds(spec: object, type_: pa.DataType) -> tuple[Any, Any]:
-    if not isinstance(spec, list | tuple) or len(spec) != 2:
-        raise InputError(f"expected [lowest, highest], not {spec!r}")
-    if pa.types.is_floating(type_):
-        low, high = _numbers(spec, 2, "[lowest, highest]")
-        return float(low), float(high)
-    _dtype(type_)
-    return _native(spec[0], type_), _native(spec[1], type_)
 
 
 def _native(value: object, type_: pa.DataType) -> int:

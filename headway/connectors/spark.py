@@ -26,7 +26,7 @@ from headway.connectors.registry import check_keys, register_sink, register_sour
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
-from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, check_known, within
+from headway.errors import HeadwayError, InputError, OutputError, check_known, within
 from headway.network.schema import Schema
 
 if TYPE_CHECKING:
@@ -76,27 +76,26 @@ class SparkReader(BatchReader):
             )
         settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, who)
         format_ = settings.get("format")
-        if frame is not None and not is_streaming(frame):
-            raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
-        if (frame is None) == (format_ is None):
-            raise InputError(f"{who}: give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
-        if frame is None and (not isinstance(format_, str) or not format_):
-            raise InputError(f"{who}: format is text, such as kafka, not {format_!r}")
-        path = read_text(settings, "path", request)
         select, now = settings.get("select", []), settings.get("available_now", False)
-        if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
-            raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
-        if not isinstance(now, bool):
-            raise InputError(f"{who}: available_now is true or false, not {now!r}")
+        path = read_text(settings, "path", request)
         options = read_options(settings.get("options"), request)
-        if frame is None:
-            check_settings(str(format_), options, request.trust, who, InputError)
+        with within(who, InputError):
+            if frame is not None and not is_streaming(frame):
+                raise InputError(f"frame is a streaming DataFrame, not {type(frame).__name__}")
+            if (frame is None) == (format_ is None):
+                raise InputError("give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
+            if frame is None and (not isinstance(format_, str) or not format_):
+                raise InputError(f"format is text, such as kafka, not {format_!r}")
+            if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
+                raise InputError("select is a list of SQL expressions, such as [cast(value as string) as text]")
+            if not isinstance(now, bool):
+                raise InputError(f"available_now is true or false, not {now!r}")
+            if frame is None:
+                check_settings(str(format_), options, request.trust)
+            if select:
+                with within("select", InputError):
+                    check_select(select)
         path = allowed_path(path, request)
-        if select:
-            try:
-                check_select(select)
-            except ExpressionError as error:
-                raise InputError(f"{who}: select: {error}") from None
         schema: Any = settings.get("schema")
         self._typed = None if schema is None else Schema.parse(schema)
         self._request, self._frame, self._format, self._path = request, frame, str(format_ or ""), path
@@ -342,7 +341,8 @@ class SparkSink(BatchesSink):
         mode = given.get("mode", "append")
         check_known("mode", [mode], _MODES, OutputError, who)
         options = read_options(given.get("options"), request)
-        check_settings(format_, options, request.trust, who, OutputError)
+        with within(who, OutputError):
+            check_settings(format_, options, request.trust)
         path = allowed_path(path, request)
         if table is not None:
             if not _TABLE.fullmatch(table):

@@ -151,19 +151,19 @@ def allowed_path(path: str | None, request: Request) -> str | None:
     return str((request.base / path).absolute())
 
 
-def check_settings(format_: str, options: Mapping[str, str], trust: Trust, who: str, error: type[HeadwayError]) -> None:
-    """Raise `error` unless a file may use this format with these options; `who` is the prefix of the message."""
-    with within(f"{who}: format", error):
+def check_settings(format_: str, options: Mapping[str, str], trust: Trust) -> None:
+    """Raise a HeadwayError unless a file may use this format with these options."""
+    with within("format", HeadwayError):
         trust.check_format(format_, tuple(FORMATS))
     known = FORMATS.get(format_.lower(), Format())
-    with within(f"{who}: options", error):
+    with within("options", HeadwayError):
         for name, value in options.items():
             trust.check_option(name, format_, known.options, known.own)
             lowered = name.lower()
             if lowered in _CLASSES and not _SHORT.fullmatch(value):
                 raise HeadwayError(f"option '{name}' is a short name, such as gzip or UTF-8, not '{value[:60]}'")
             if lowered in known.hosts:
-                with within(name, error):
+                with within(name, HeadwayError):
                     _check_host(lowered, value, trust)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headway.connectors.spark_options import FORMATS, check_settings
-from headway.errors import InputError
+from headway.errors import InputError, within
 from headway.network.trust import OWN, Trust
 
 KAFKA = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
@@ -15,7 +15,8 @@ STRANGER = Trust(formats=("kafka", "jdbc", "socket", "parquet"), hosts=("broker"
 
 
 def _ask(format_: str, options: dict[str, str], trust: Trust = OWN) -> None:
-    check_settings(format_, options, trust, "source 's': spark", InputError)
+    with within("source 's': spark", InputError):
+        check_settings(format_, options, trust)
 
 
 LOADS_CODE = [
