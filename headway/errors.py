@@ -73,6 +73,11 @@ def raised(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def first_line(error: BaseException, most: int = 200) -> str:
+    """Return the first line of a foreign exception's message, shortened: it may quote a file."""
+    return shorten((str(error).splitlines() or [type(error).__name__])[0], most)
+
+
 @contextmanager
 def within(place: str, kind: type[HeadwayError] = PolicyError) -> Iterator[None]:
     """Put a place before the message of any HeadwayError from the body, which becomes an error of this kind."""

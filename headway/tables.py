@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from headway.errors import NetworkError, SchemaError, choices, did_you_mean, within
+from headway.errors import NetworkError, SchemaError, choices, did_you_mean, first_line, within
 from headway.network.schema import DEEPEST, Schema, normalise
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -85,7 +85,7 @@ def load_table(
     try:
         table = _read(path, suffix)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise NetworkError(f"table '{ref}': cannot read {path}: {_first(error)}") from error
+        raise NetworkError(f"table '{ref}': cannot read {path}: {first_line(error)}") from error
     return _convert(table, ref, lenient=suffix != ".parquet")
 
 
@@ -94,7 +94,7 @@ def _given(table: object, ref: str) -> pa.Table:
     try:
         found = _as_table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise NetworkError(f"table '{ref}': {_first(error)}") from None
+        raise NetworkError(f"table '{ref}': {first_line(error)}") from None
     if found is not None and found.num_columns:
         return found
     kind = f"{type(table).__name__}{'' if found is None else ' without columns'}"
@@ -160,12 +160,6 @@ def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
         trust.check_path(path, folder)
 
 
-def _first(error: BaseException) -> str:
-    """Return the first line of a reader's message; cut short, because it may quote the file."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0] if len(lines[0]) <= _SHOWN else lines[0][:_SHOWN] + "…"
-
-
 def _read(path: Path, suffix: str) -> pa.Table:
     """Return what a file holds; raise ArrowInvalid for text that is not UTF-8, which Arrow accepts or crashes on."""
     if suffix == ".parquet":
@@ -198,7 +192,7 @@ def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:
     except SchemaError as error:
         raise SchemaError(f"table '{ref}': {error}") from error
     except pa.ArrowException as error:
-        raise NetworkError(f"table '{ref}': {_first(error)}") from error
+        raise NetworkError(f"table '{ref}': {first_line(error)}") from error
 
 
 # CSV and JSON lines without declared types

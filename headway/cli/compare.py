@@ -278,30 +278,29 @@ def _verdict(advice: Mapping[str, Advice]) -> str:
 
 
 def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None) -> str:
-    header = [
-        "policy",
-        "utility",
-        "worst output",
-        "latency mean",
-        "p99",
-        "queued mean",
-        "max",
-        "results/s",
-        "overhead",
-    ]
-    rows = []
-    for one in some:
-        worst = "-" if one.worst is None else f"{ratio_text(one.worst)} {one.worst_output}"
-        row = [one.policy, ratio_text(one.utility), worst, seconds_text(one.latency), seconds_text(one.p99)]
-        row += [bytes_text(one.queued), bytes_text(one.peak), count_text(round(one.throughput))]
-        row.append(share_text(one.overhead, 1.0))
-        if expected is not None:
-            told = expected.get(one.policy)
-            row.append(ratio_text(told / one.latency) if told is not None and one.latency else "-")
-        rows.append(row)
+    columns = dict(_COLUMNS)
     if expected is not None:
-        header.append("predicted/measured latency")
-    return text_table(header, rows, "lrlrrrrrrr")
+        columns["predicted/measured latency"] = lambda one: ratio_text(_ratio(expected.get(one.policy), one.latency))
+    rows = [[told(one) for told in columns.values()] for one in some]
+    return text_table(list(columns), rows, "lrlrrrrrrr")
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+_COLUMNS: Mapping[str, Callable[[Figures], str]] = {
+    "policy": lambda one: one.policy,
+    "utility": lambda one: ratio_text(one.utility),
+    "worst output": lambda one: "-" if one.worst is None else f"{ratio_text(one.worst)} {one.worst_output}",
+    "latency mean": lambda one: seconds_text(one.latency),
+    "p99": lambda one: seconds_text(one.p99),
+    "queued mean": lambda one: bytes_text(one.queued),
+    "max": lambda one: bytes_text(one.peak),
+    "results/s": lambda one: count_text(round(one.throughput)),
+    "overhead": lambda one: share_text(one.overhead, 1.0),
+}
+"""By title: a function from a policy's figures to the text of the cell."""
 
 
 def bytes_text(number: float | None) -> str:
