@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from headway.errors import NetworkError, SchemaError, choices, did_you_mean, first_line, within
+from headway.errors import NetworkError, SchemaError, choices, did_you_mean, first_line
 from headway.network.schema import DEEPEST, Schema, normalise
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -145,19 +145,18 @@ def is_name(ref: str) -> bool:
 
 def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
     """Raise a NetworkError unless a network file may name this table, be it a file, a directory or in a catalog."""
-    with within(f"table '{ref[:_SHOWN]}'", NetworkError):
-        here, path = (folder or Path()) / ref, ref
-        if "`" in ref:
-            parts = split_quoted(ref)
-            if parts is None:
-                raise NetworkError("expected a name, a path, or format.`path`")
-            format_, path = parts
-            trust.check_format(format_, FORMATS)
-        elif is_name(ref) and (unusable(here) or not here.exists()):
-            trust.check_table(ref)
-            return
-        trust.check_pattern(path)
-        trust.check_path(path, folder)
+    who, path, here = f"table '{ref[:_SHOWN]}'", ref, (folder or Path()) / ref
+    if "`" in ref:
+        parts = split_quoted(ref)
+        if parts is None:
+            raise NetworkError(f"{who}: expected a name, a path, or format.`path`")
+        format_, path = parts
+        trust.check_format(format_, FORMATS, who, NetworkError)
+    elif is_name(ref) and (unusable(here) or not here.exists()):
+        trust.check_table(ref, who, NetworkError)
+        return
+    trust.check_pattern(path, who, NetworkError)
+    trust.check_path(path, folder, who, NetworkError)
 
 
 def _read(path: Path, suffix: str) -> pa.Table:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headway.errors import HeadwayError, InputError, within
+from headway.errors import HeadwayError, InputError
 from headway.network.trust import OWN, STRANGER, Trust, read_trust
 
 
 def _ask(trust: Trust, path: str, base: Path | None = None, *, write: bool = False) -> None:
-    with within("source 's': source", InputError):
-        trust.check_path(path, base, write=write)
+    trust.check_path(path, base, "source 's': source", InputError, write=write)
 
 
 def test_one_s_own_file_names_any_path(tmp_path: Path) -> None:
@@ -118,11 +117,11 @@ def test_a_check_contacts_nobody_without_leave() -> None:
 
 def test_hosts_in_lists() -> None:
     trust = Trust(hosts=("a", "b:9092"))
-    trust.check_hosts("a:9092, b:9092")
+    trust.check_hosts("a:9092, b:9092", "who", InputError)
     for text in ("a:9092,c:9092", "b:9093", "a:9092,", "a:9092;c", "a/x", "user@a"):
-        with pytest.raises(HeadwayError):
-            trust.check_hosts(text)
-    OWN.check_hosts("anything at all")
+        with pytest.raises(InputError, match="who: "):
+            trust.check_hosts(text, "who", InputError)
+    OWN.check_hosts("anything at all", "who", InputError)
 
 
 def test_levels_and_settings() -> None:

@@ -22,7 +22,7 @@ from headway.errors import HeadwayError, NetworkError, check_known, choices, unk
 from headway.files import load
 from headway.functions import load_functions
 from headway.network import Network
-from headway.network.trust import LEVELS, READ_ONLY, Trust
+from headway.network.trust import LEVELS, Trust
 from headway.network.yamls import read_text
 from headway.options.kinds import KINDS, SPREAD_RULES, Option
 from headway.options.table import OPTIONS
@@ -30,6 +30,7 @@ from headway.runner import DEFAULT_ENGINE, check_names
 from headway.scheduling.trains import parse_train
 from headway.tables import load_table
 
+READ_ONLY = ":ro"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

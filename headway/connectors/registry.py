@@ -21,7 +21,7 @@ from headway.connectors.protocol import (
     Writer,
 )
 from headway.connectors.readers import PacedReader
-from headway.errors import HeadwayError, InputError, OutputError, check_known, choices, finite, unknown, within
+from headway.errors import HeadwayError, InputError, OutputError, check_known, choices, finite, unknown
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -78,8 +78,7 @@ class _Kinds(Generic[_Asked, _Opened]):
         if permit is not None:
             permit(request)
         elif not request.trust.own:
-            with within(request.who, request.error):
-                request.trust.check_format(kind, (), "connector")
+            request.trust.check_format(kind, (), request.who, request.error, kind="connector")
         return kind, request
 
     def open(self, request: _Asked) -> _Opened:
@@ -203,8 +202,8 @@ def permit_path(request: Request) -> None:
 def permit_file(request: Request, path: object, kind: str = "") -> None:
     """Check the trust for a path that a source would read, or a sink write; messages name the `kind` of connector."""
     if isinstance(path, str | Path):
-        with within(f"{request.who}: {request.part}" + (f": {kind}" if kind else ""), request.error):
-            request.trust.check_path(path, request.base, write=request.part == "sink")
+        who = f"{request.who}: {request.part}" + (f": {kind}" if kind else "")
+        request.trust.check_path(path, request.base, who, request.error, write=request.part == "sink")
 
 
 def permit_anyone(request: Request) -> None:

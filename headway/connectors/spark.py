@@ -90,11 +90,11 @@ class SparkReader(BatchReader):
                 raise InputError("select is a list of SQL expressions, such as [cast(value as string) as text]")
             if not isinstance(now, bool):
                 raise InputError(f"available_now is true or false, not {now!r}")
-            if frame is None:
-                check_settings(str(format_), options, request.trust)
             if select:
                 with within("select", InputError):
                     check_select(select)
+        if frame is None:
+            check_settings(str(format_), options, request.trust, who, InputError)
         path = allowed_path(path, request)
         schema: Any = settings.get("schema")
         self._typed = None if schema is None else Schema.parse(schema)
@@ -341,14 +341,12 @@ class SparkSink(BatchesSink):
         mode = given.get("mode", "append")
         check_known("mode", [mode], _MODES, OutputError, who)
         options = read_options(given.get("options"), request)
-        with within(who, OutputError):
-            check_settings(format_, options, request.trust)
+        check_settings(format_, options, request.trust, who, OutputError)
         path = allowed_path(path, request)
         if table is not None:
             if not _TABLE.fullmatch(table):
                 raise OutputError(f"{who}: table is a name such as alarms or shop.alarms, not '{table[:60]}'")
-            with within(f"{who}: table", OutputError):
-                request.trust.check_table(table)
+            request.trust.check_table(table, f"{who}: table", OutputError)
         # Each micro-batch gets its own directory, which a repetition replaces.
         self._files = path is not None and format_.lower() in _FILES
         if self._files and mode != "append":

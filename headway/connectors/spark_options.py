@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.connectors.protocol import Request
-from headway.errors import HeadwayError, within
+from headway.errors import HeadwayError
 from headway.network.trust import Trust
 from headway.storage.filesystems import is_uri
 
@@ -143,35 +143,33 @@ def allowed_path(path: str | None, request: Request) -> str | None:
     """Return a path or URI, with relative paths resolved against the request's base, if its trust allows it."""
     if path is None:
         return None
-    with within(f"{request.who}: spark: path", request.error):
-        request.trust.check_pattern(path)
-        request.trust.check_path(path, request.base, write=request.part == "sink")
+    who = f"{request.who}: spark: path"
+    request.trust.check_pattern(path, who, request.error)
+    request.trust.check_path(path, request.base, who, request.error, write=request.part == "sink")
     if is_uri(path) or path.startswith("/") or request.base is None:
         return path
     return str((request.base / path).absolute())
 
 
-def check_settings(format_: str, options: Mapping[str, str], trust: Trust) -> None:
-    """Raise a HeadwayError unless a file may use this format with these options."""
-    with within("format", HeadwayError):
-        trust.check_format(format_, tuple(FORMATS))
+def check_settings(format_: str, options: Mapping[str, str], trust: Trust, who: str, error: type[HeadwayError]) -> None:
+    """Raise `error` unless a file may use this format with these options; `who` is the prefix of the message."""
+    trust.check_format(format_, tuple(FORMATS), f"{who}: format", error)
     known = FORMATS.get(format_.lower(), Format())
-    with within("options", HeadwayError):
-        for name, value in options.items():
-            trust.check_option(name, format_, known.options, known.own)
-            lowered = name.lower()
-            if lowered in _CLASSES and not _SHORT.fullmatch(value):
-                raise HeadwayError(f"option '{name}' is a short name, such as gzip or UTF-8, not '{value[:60]}'")
-            if lowered in known.hosts:
-                with within(name, HeadwayError):
-                    _check_host(lowered, value, trust)
+    for name, value in options.items():
+        where = f"{who}: options"
+        trust.check_option(name, format_, known.options, known.own, where, error)
+        lowered = name.lower()
+        if lowered in _CLASSES and not _SHORT.fullmatch(value):
+            raise error(f"{where}: option '{name}' is a short name, such as gzip or UTF-8, not '{value[:60]}'")
+        if lowered in known.hosts:
+            _check_host(lowered, value, trust, f"{where}: {name}", error)
 
 
-def _check_host(option: str, value: str, trust: Trust) -> None:
+def _check_host(option: str, value: str, trust: Trust, who: str, error: type[HeadwayError]) -> None:
     if option != "url":
-        trust.check_hosts(value)
+        trust.check_hosts(value, who, error)
     elif not trust.own:
         found = _JDBC.fullmatch(value)
         if found is None:
-            raise HeadwayError("from a stranger this must be jdbc:KIND://HOST:PORT/NAME, without settings")
-        trust.check_hosts(found[1])
+            raise error(f"{who}: from a stranger this must be jdbc:KIND://HOST:PORT/NAME, without settings")
+        trust.check_hosts(found[1], who, error)

@@ -13,7 +13,7 @@ from typing import Any
 
 from headway.boxes.costs import Constant, Cost, parse_cost
 from headway.boxes.keys import Key, check_keys, inside
-from headway.errors import HeadwayError, NetworkError, RunError, unknown, within
+from headway.errors import HeadwayError, NetworkError, RunError, unknown
 from headway.network.trust import OWN, Trust
 from headway.network.yamls import read_text
 
@@ -107,8 +107,7 @@ def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -
     if isinstance(value, Model):
         return value
     if isinstance(value, str | Path):
-        with within("schedule: model", RunError):
-            trust.check_path(value, folder)
+        trust.check_path(value, folder, "schedule: model", RunError)
         path = Path(value) if folder is None else folder / value
         content = _read(path)
         if not isinstance(content, Mapping):
@@ -124,8 +123,7 @@ def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -
         if value.get("measured") is not None:
             measured = value["measured"]
             if isinstance(measured, str | Path):
-                with within("model: measured", RunError):
-                    trust.check_path(measured, folder)
+                trust.check_path(measured, folder, "model: measured", RunError)
                 measured = _read(Path(measured) if folder is None else folder / measured)
             base = model_of_summary(measured)
         with inside("costs"):

@@ -20,8 +20,6 @@ from headway.errors import HeadwayError, check_known, choices, unknown
 STANDARD = "-"
 """The path that means standard input or output."""
 LEVELS = ("own", "stranger")
-READ_ONLY = ":ro"
-"""What stands behind a folder on the command line that may only be read."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _PLAIN_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[A-Za-z0-9._-]+(:[0-9]+)?(/[^?#%\\\s{}*\[\]]*)?")
@@ -76,75 +74,101 @@ class Trust:
         """Return the trust for a mere check, which contacts only machines listed in `hosts`."""
         return replace(self, offline=True)
 
-    # Checks. They raise a HeadwayError; the caller puts the place in the file before it (`headway.errors.within`).
+    # Checks. `who` is the prefix of the message and names the place in the file; `error` is the type raised.
 
-    def check_path(self, path: str | Path, base: Path | None, *, write: bool = False) -> None:
-        """Check that a path or URI may be read, or written; a relative path is resolved against `base`."""
+    def check_path(
+        self, path: str | Path, base: Path | None, who: str, error: type[HeadwayError], *, write: bool = False
+    ) -> None:
+        """Raise `error` unless a path or URI may be read, or written; a relative path is resolved against `base`."""
         text = str(path)
         if "\0" in text:
-            raise HeadwayError(f"{_quoted(text)} has a NUL character, and no path has one")
-        roots = self.paths if write else (*self.paths, *self.read_only)
+            raise error(f"{who}: '{_show(text)}' has a NUL character, and no path has one")
         if text == STANDARD:
             if not self.own and STANDARD not in self.paths:
-                raise _refusal("use standard input or output", "--allow-path -")
-        elif _SCHEME.match(text) and not _is_file(text):
-            self._check_uri(text, roots)
+                raise error(_refusal(who, "use standard input or output", "--allow-path -"))
+            return
+        if _SCHEME.match(text) and not _is_file(text):
+            self._check_uri(text, who, error, write)
         elif not self.own:
-            _check_local(text, base, roots, *(("write", "") if write else ("read", READ_ONLY)))
+            self._check_local(text, base, who, error, write)
 
-    def check_pattern(self, path: str) -> None:
-        """Check that a stranger's path has no wildcards that Spark would expand: they can escape a folder."""
+    def check_pattern(self, path: str, who: str, error: type[HeadwayError]) -> None:
+        """Raise `error` for a stranger's path with wildcards that Spark would expand: they can escape a folder."""
         if not self.own and _PATTERN.search(path):
-            raise HeadwayError(f"{_stranger('use wildcards')}, and {_quoted(path)} has one; name a folder")
+            raise error(f"{who}: {_stranger('use wildcards')}, and '{_show(path)}' has one; name a folder")
 
-    def check_hosts(self, text: str) -> None:
-        """Check that every host of a list such as ``a:9092,b:9092`` may be contacted."""
+    def check_hosts(self, text: str, who: str, error: type[HeadwayError]) -> None:
+        """Raise `error` unless every host of a list such as ``a:9092,b:9092`` may be contacted."""
         for part in text.split(","):
             found = _HOST.fullmatch(part.strip())
-            if found is not None:
-                self._check_host(found[1], found[2])
-            elif not self.own:
-                raise HeadwayError(f"{_quoted(part)} is not a plain host or host:port, {_NEEDED}")
+            if found is None:
+                if not self.own:
+                    raise error(f"{who}: '{_show(part)}' is not a plain host or host:port, {_NEEDED}")
+                continue
+            self._check_host(found[1], found[2], who, error)
 
-    def check_format(self, name: str, known: Sequence[str], kind: str = "format") -> None:
-        """Check that the format is explicitly allowed or, for one's own files, in `known`."""
+    def check_format(
+        self, name: str, known: Sequence[str], who: str, error: type[HeadwayError], *, kind: str = "format"
+    ) -> None:
+        """Raise `error` unless the format is explicitly allowed or, for one's own files, in `known`."""
         if name.lower() in {one.lower() for one in self.formats} or (self.own and name.lower() in known):
             return
-        flag = f"--allow-format {_word(name)}"
         if not self.own:
-            raise _refusal(f"use the {kind} {_quoted(name)}", flag, self.formats)
-        raise HeadwayError(f"{unknown(kind, _show(name), known)}; if you trust its code, {flag} lets it be used")
+            raise error(_refusal(who, f"use the {kind} {_quoted(name)}", f"--allow-format {_word(name)}", self.formats))
+        raise error(
+            f"{who}: {unknown(kind, _show(name), known)}; if you trust its code, --allow-format {_word(name)} "
+            "lets it be used"
+        )
 
-    def check_option(self, name: str, format_: str, known: Sequence[str], own: Sequence[str]) -> None:
-        """Check that the option is in `known`, explicitly allowed or, for one's own files, in `own`."""
-        lowered, flag = name.lower(), f"--allow-option {_word(name)}"
+    def check_option(
+        self, name: str, format_: str, known: Sequence[str], own: Sequence[str], who: str, error: type[HeadwayError]
+    ) -> None:
+        """Raise `error` unless the option is in `known`, explicitly allowed or, for one's own files, in `own`."""
+        lowered = name.lower()
         if lowered in known or (self.own and lowered in own) or _matches(lowered, self.options):
             return
         if lowered in own:
-            raise _refusal(f"give the option {_quoted(name)} of {format_}", flag)
-        raise HeadwayError(
-            f"option {_quoted(name)} of {format_} is not known to be harmless; choices: "
-            f"{choices([*known, *(own if self.own else ())])}; {flag} lets it be given"
+            raise error(_refusal(who, f"give the option {_quoted(name)} of {format_}", f"--allow-option {_word(name)}"))
+        raise error(
+            f"{who}: option '{_show(name)}' of {format_} is not known to be harmless; choices: "
+            f"{choices([*known, *(own if self.own else ())])}; --allow-option {_word(name)} lets it be given"
         )
 
-    def check_table(self, name: str) -> None:
-        """Check that a table of Spark's catalog may be named."""
+    def check_table(self, name: str, who: str, error: type[HeadwayError]) -> None:
+        """Raise `error` unless a table of Spark's catalog may be named."""
         if not self.own and not _matches(name.lower(), self.tables):
-            raise _refusal(f"use the table {_quoted(name)} of Spark", f"--allow-table {_word(name)}", self.tables)
+            what = f"use the table {_quoted(name)} of Spark"
+            raise error(_refusal(who, what, f"--allow-table {_word(name)}", self.tables))
 
-    def _check_uri(self, text: str, roots: Sequence[str]) -> None:
+    def _check_local(self, text: str, base: Path | None, who: str, error: type[HeadwayError], write: bool) -> None:
+        if _is_file(text):
+            parts = urlsplit(text)
+            if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or unquote(text) != text:
+                raise error(f"{who}: '{_show(text)}' is not a plain file: URI, {_NEEDED}")
+            text = parts.path
+        real = os.path.realpath(Path(text) if base is None else base / text)
+        roots = self.paths if write else (*self.paths, *self.read_only)
+        if not any(_is_under(real, root) for root in roots):
+            verb, mode = ("write", "") if write else ("read", ":ro")
+            raise error(
+                f"{who}: {_stranger(f'{verb} {_quoted(real)}')}; folders that it may {verb}: {choices(roots)}; "
+                f"--allow-path DIR{mode} adds one"
+            )
+
+    def _check_uri(self, text: str, who: str, error: type[HeadwayError], write: bool) -> None:
         if self.own and (not self.offline or ":/" not in text):
             return
         if not self.own and (not _PLAIN_URI.fullmatch(text) or ".." in text.split("/")):
-            raise HeadwayError(f"{_quoted(text)} is not a plain URI such as s3://bucket/folder, {_NEEDED}")
+            raise error(f"{who}: '{_show(text)}' is not a plain URI such as s3://bucket/folder, {_NEEDED}")
+        roots = self.paths if write else (*self.paths, *self.read_only)
         if any(_SCHEME.match(root) and (text + "/").startswith(root) for root in roots):
             return
         host = _HOST.fullmatch(text.partition("://")[2].partition("/")[0].rpartition("@")[2])
         if host is None:
-            raise HeadwayError(f"{_quoted(text)} names no host that could be allowed")
-        self._check_host(host[1], host[2])
+            raise error(f"{who}: '{_show(text)}' names no host that could be allowed")
+        self._check_host(host[1], host[2], who, error)
 
-    def _check_host(self, host: str, port: str | None) -> None:
+    def _check_host(self, host: str, port: str | None, who: str, error: type[HeadwayError]) -> None:
         if self.own and not self.offline:
             return
         name = host.lower()
@@ -152,8 +176,8 @@ class Trust:
             return
         flag = f"--allow-host {_show(host)}"
         if self.own:
-            raise HeadwayError(f"a check contacts nobody, and this is on {_quoted(host)}; {flag} lets it")
-        raise _refusal(f"contact {_quoted(host)}", flag, self.hosts)
+            raise error(f"{who}: a check contacts nobody, and this is on '{_show(host)}'; {flag} lets it")
+        raise error(_refusal(who, f"contact {_quoted(host)}", flag, self.hosts))
 
 
 OWN = Trust(own=True)
@@ -172,28 +196,14 @@ def read_trust(given: object) -> Trust:
     raise HeadwayError(f"trust: {unknown('level', _show(str(given)), LEVELS)}, or a headway.Trust")
 
 
-def _check_local(text: str, base: Path | None, roots: Sequence[str], verb: str, mode: str) -> None:
-    if _is_file(text):
-        parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or unquote(text) != text:
-            raise HeadwayError(f"{_quoted(text)} is not a plain file: URI, {_NEEDED}")
-        text = parts.path
-    real = os.path.realpath(Path(text) if base is None else base / text)
-    if not any(_is_under(real, root) for root in roots):
-        raise HeadwayError(
-            f"{_stranger(f'{verb} {_quoted(real)}')}; folders that it may {verb}: {choices(roots)}; "
-            f"--allow-path DIR{mode} adds one"
-        )
-
-
 def _stranger(what: str) -> str:
     return f"a file from a stranger may not {what}"
 
 
-def _refusal(what: str, flag: str, allowed: Sequence[str] | None = None) -> HeadwayError:
-    """Return the error for a stranger's file: what is not allowed, what is, and the flag that allows it."""
+def _refusal(who: str, what: str, flag: str, allowed: Sequence[str] | None = None) -> str:
+    """Return the message for a stranger's file: what is not allowed, what is, and the flag that allows it."""
     listed = "" if allowed is None else f" allowed: {choices(allowed)};"
-    return HeadwayError(f"{_stranger(what)};{listed} {flag} lets it")
+    return f"{who}: {_stranger(what)};{listed} {flag} lets it"
 
 
 _NEEDED = "as a file from a stranger must have it"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headway.connectors.spark_options import FORMATS, check_settings
-from headway.errors import InputError, within
+from headway.errors import InputError
 from headway.network.trust import OWN, Trust
 
 KAFKA = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
@@ -15,8 +15,7 @@ STRANGER = Trust(formats=("kafka", "jdbc", "socket", "parquet"), hosts=("broker"
 
 
 def _ask(format_: str, options: dict[str, str], trust: Trust = OWN) -> None:
-    with within("source 's': spark", InputError):
-        check_settings(format_, options, trust)
+    check_settings(format_, options, trust, "source 's': spark", InputError)
 
 
 LOADS_CODE = [
