@@ -79,12 +79,6 @@ def check(
         arcs.update({arc_name(box.name, port): schema for port, schema in zip(box.spec.ports, found, strict=True)})
     _check_approximate(structure)
     for output in network.outputs:
-        loss = output.qos.loss
-        if loss is not None and 0 < loss.points[-1][0] <= 1:
-            notes.append(
-                f"output '{output.name}': loss: x is the per cent of tuples delivered, 100 for all of them, and the "
-                f"largest here is {loss.points[-1][0]:g}"
-            )
         notes += [f"output '{output.name}': {doubt}" for doubt in doubts(output.qos)]
         value = output.qos.value
         if value is not None:

@@ -8,30 +8,22 @@ from fractions import Fraction
 
 from headway.errors import NetworkError
 
+DAY = 86_400_000_000
+"""In microseconds."""
 _UNITS = {
-    "w": 7 * 86_400_000_000,
-    "d": 86_400_000_000,
-    "h": 3_600_000_000,
-    "m": 60_000_000,
-    "s": 1_000_000,
-    "ms": 1_000,
-    "us": 1,
+    ("w", "week", "weeks"): 7 * DAY,
+    ("d", "day", "days"): DAY,
+    ("h", "hr", "hrs", "hour", "hours"): 3_600_000_000,
+    ("m", "min", "mins", "minute", "minutes"): 60_000_000,
+    ("s", "sec", "secs", "second", "seconds"): 1_000_000,
+    ("ms", "msec", "millisecond", "milliseconds"): 1_000,
+    ("us", "µs", "μs", "usec", "microsecond", "microseconds"): 1,
 }
-_WORDS = {
-    "w": ("w", "week", "weeks"),
-    "d": ("d", "day", "days"),
-    "h": ("h", "hr", "hrs", "hour", "hours"),
-    "m": ("m", "min", "mins", "minute", "minutes"),
-    "s": ("s", "sec", "secs", "second", "seconds"),
-    "ms": ("ms", "msec", "millisecond", "milliseconds"),
-    "us": ("us", "µs", "μs", "usec", "microsecond", "microseconds"),
-}
-_FACTOR = {word: _UNITS[unit] for unit, words in _WORDS.items() for word in words}
+"""Microseconds by the words for a unit, the short one first."""
+_FACTOR = {word: factor for words, factor in _UNITS.items() for word in words}
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
 _LONGEST = 2**62
 """The longest duration, so that a moment plus a duration still fits into 64 bits."""
-DAY = _UNITS["d"]
-"""In microseconds."""
 _LONGEST_TIMEOUT = 100 * 365 * DAY
 _DIGITS = 100
 
@@ -67,7 +59,7 @@ class Duration:
         if total.denominator != 1:
             raise NetworkError(f"'{value}' is not a whole number of microseconds")
         if total > _LONGEST:
-            raise NetworkError(f"'{value}' is too long; the longest duration is {_LONGEST // _UNITS['w']} weeks")
+            raise NetworkError(f"'{value}' is too long; the longest duration is {_LONGEST // (7 * DAY)} weeks")
         return cls(int(total))
 
     @property
@@ -83,7 +75,7 @@ class Duration:
     def __str__(self) -> str:
         """Return a text that `parse` reads back, such as ``1h30m``."""
         rest, parts = self.microseconds, []
-        for unit, factor in _UNITS.items():
+        for (unit, *_), factor in _UNITS.items():
             if unit == "w" and rest % factor:
                 continue
             count, rest = divmod(rest, factor)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 LONGEST = 2_500
@@ -73,6 +73,11 @@ def raised(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def first_line(error: BaseException, most: int = 200) -> str:
+    """Return the first line of a foreign exception's message, shortened: it may quote a file."""
+    return shorten((str(error).splitlines() or [type(error).__name__])[0], most)
+
+
 @contextmanager
 def within(place: str, kind: type[HeadwayError] = PolicyError) -> Iterator[None]:
     """Put a place before the message of any HeadwayError from the body, which becomes an error of this kind."""
@@ -110,6 +115,15 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return a hint such as ``; did you mean 'size'?``, or an empty string when nothing is close."""
     close = nearest(word, names)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def check_known(
+    kind: str, words: Iterable[object], names: Collection[str], error: type[HeadwayError], where: str = ""
+) -> None:
+    """Raise an error for the first of the words that is not among the names; it begins with `where`."""
+    for word in words:
+        if word not in names:
+            raise error((f"{where}: " if where else "") + unknown(kind, str(word), names))
 
 
 def unknown(kind: str, word: str, names: Iterable[str]) -> str:

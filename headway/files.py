@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside, parse_text
+from headway.boxes.keys import IN, OP, Key, KeyKind, check_count, check_keys, inside, parse_text
 from headway.boxes.operator import operator_of
-from headway.errors import NetworkError, unknown
+from headway.errors import NetworkError, check_known
 from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze, is_object
 from headway.network.qos import Graph, QoS, ValueGraph
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust, read_trust
 from headway.network.yamls import check_size, read_text, write_text
-from headway.options.kinds import check_value
+from headway.options.kinds import KINDS, check_value
 from headway.options.table import OPTIONS, SCHEDULE
 from headway.structure import check_structure
 
@@ -44,7 +44,7 @@ VALUE_KEYS = (
     Key("field", "field", "a numeric field of the output", required=True),
     Key("graph", "graph", "utility over the field's value", required=True),
 )
-SCHEDULE_KEYS = tuple(Key(option.name, option.kind, option.key_text) for option in SCHEDULE)
+SCHEDULE_KEYS = tuple(Key(one.name, KeyKind(KINDS[one.kind].schema), one.key_text) for one in SCHEDULE)
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
 
 
@@ -105,8 +105,7 @@ def parse_source(name: object, value: object) -> Source:
     """Read one source from its mapping."""
     name = check_name(name, "source")
     with inside(f"source '{name}'"):
-        mapping = _mapping(value, "such as {schema: {time: bigint, pos: int}}")
-        check_keys(mapping, SOURCE_KEYS)
+        mapping = _mapping(value, SOURCE_KEYS, "such as {schema: {time: bigint, pos: int}}")
         with inside("schema"):
             given = mapping["schema"]
             schema = given if isinstance(given, Schema) else Schema.parse(given)
@@ -117,7 +116,7 @@ def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
     """Read one box from its mapping: its operator, its inputs and the operator's keys."""
     name = check_name(name, "box")
     with inside(f"box '{name}'"):
-        mapping = _mapping(value, 'such as {op: filter, in: positions, where: "pos >= 30"}')
+        mapping = _mapping(value, (), 'such as {op: filter, in: positions, where: "pos >= 30"}')
         for key in (OP, IN):
             if mapping.get(key.name) is None:
                 raise NetworkError(f"{key.name}: is missing ({key.doc})")
@@ -139,8 +138,7 @@ def parse_output(name: object, value: object) -> Output:
     """Read one output from its mapping."""
     name = check_name(name, "output")
     with inside(f"output '{name}'"):
-        mapping = _mapping(value, "such as {from: alarms}")
-        check_keys(mapping, OUTPUT_KEYS)
+        mapping = _mapping(value, OUTPUT_KEYS, "such as {from: alarms}")
         arc = mapping["from"]
         if not isinstance(arc, str):
             raise NetworkError(
@@ -155,17 +153,17 @@ def parse_qos(value: object) -> QoS:
     """Read the QoS graphs of an output; None means that it has none."""
     if value is None:
         return QoS()
-    mapping = _mapping(value, "such as {latency: [[0, 1], [10, 0]]}")
-    check_keys(mapping, QOS_KEYS)
+    mapping = _mapping(value, QOS_KEYS, "such as {latency: [[0, 1], [10, 0]]}")
     latency = loss = graph = None
     if mapping.get("latency") is not None:
-        latency = _bounded(Graph.parse(mapping["latency"], "latency"), "latency", "seconds", math.inf)
+        latency = Graph.parse(mapping["latency"], "latency")
+        _check_bounds(latency, "latency: x is in seconds, zero or more", math.inf)
     if mapping.get("loss") is not None:
-        loss = _bounded(Graph.parse(mapping["loss"], "loss", descending=True), "loss", "per cent delivered", 100)
+        loss = Graph.parse(mapping["loss"], "loss", descending=True)
+        _check_bounds(loss, "loss: x is in per cent delivered, from 0 to 100", 100)
     if mapping.get("value") is not None:
         with inside("value"):
-            inner = _mapping(mapping["value"], "such as {field: n, graph: [[0, 0.1], [3, 1]]}")
-            check_keys(inner, VALUE_KEYS)
+            inner = _mapping(mapping["value"], VALUE_KEYS, "such as {field: n, graph: [[0, 0.1], [3, 1]]}")
             with inside("field"):
                 field = parse_text(inner["field"])
             graph = ValueGraph(field, Graph.parse(inner["graph"], "graph"))
@@ -175,8 +173,7 @@ def parse_qos(value: object) -> QoS:
 def parse_schedule(value: object) -> FrozenMap:
     """Read a network's schedule. From Python it may also hold objects, such as policies, which are kept unchanged."""
     with inside("schedule"):
-        mapping = _mapping(value, "such as {policy: NAME, train: 1000}")
-        check_keys(mapping, SCHEDULE_KEYS)
+        mapping = _mapping(value, SCHEDULE_KEYS, "such as {policy: NAME, train: 1000}")
         given = {key: mapping[key] for key in mapping if mapping[key] is not None}
         for key, said in given.items():
             check_value(OPTIONS[key], said, NetworkError, key=True)
@@ -188,16 +185,14 @@ def check_schedule(network: Network) -> None:
     schedule: Mapping[str, Any] = network.schedule or {}
     units, spread = schedule.get("units", ()), schedule.get("spread", ())
     groups = [] if isinstance(units, str) else units
-    _check_known("units", "output", [name for group in groups for name in group], [one.name for one in network.outputs])
-    _check_known("spread", "box", [] if isinstance(spread, str) else spread, [one.name for one in network.boxes])
-
-
-def _check_known(key: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    for at, name in enumerate(names):
-        if name not in known:
-            raise NetworkError(f"schedule: {key}: {unknown(kind, name, known)}")
-        if name in names[:at]:
-            raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
+    for key, kind, parts, names in (
+        ("units", "output", network.outputs, [name for group in groups for name in group]),
+        ("spread", "box", network.boxes, [] if isinstance(spread, str) else spread),
+    ):
+        check_known(kind, names, [one.name for one in parts], NetworkError, f"schedule: {key}")
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
 
 
 _DATA = (".csv", ".jsonl", ".parquet", ".arrow")
@@ -234,10 +229,12 @@ def _section(mapping: dict[Any, Any], key: str, kind: str) -> list[tuple[Any, An
     return list(section.items())
 
 
-def _mapping(value: object, example: str) -> dict[Any, Any]:
-    """Return a mapping as a dictionary, or raise a NetworkError that says what was expected."""
+def _mapping(value: object, keys: Sequence[Key], example: str) -> dict[Any, Any]:
+    """Return a mapping as a dictionary, or raise a NetworkError if it has not these keys (any, if none are given)."""
     if not isinstance(value, Mapping):
         raise NetworkError(f"must be a mapping {example}, not {_kind(value)}")
+    if keys:
+        check_keys(value, keys)
     return dict(value)
 
 
@@ -272,12 +269,10 @@ def _connector(mapping: Mapping[str, Any], key: str) -> FrozenMap | str | None:
     raise NetworkError(f"{key}: must be a path, or a mapping with one connector such as {{csv: path}}, not {value!r}")
 
 
-def _bounded(graph: Graph, key: str, unit: str, most: float) -> Graph:
+def _check_bounds(graph: Graph, expected: str, most: float) -> None:
     for x, _ in graph.points:
         if not 0 <= x <= most:
-            bounds = "zero or more" if most == math.inf else f"from 0 to {most:g}"
-            raise NetworkError(f"{key}: x is in {unit}, {bounds}, not {x:g}")
-    return graph
+            raise NetworkError(f"{expected}, not {x:g}")
 
 
 def _plain(value: object) -> Any:

@@ -16,9 +16,7 @@ from typing import Any
 from headway.boxes.keys import IN, OP, one_of, schema_of
 from headway.boxes.operator import REGISTRY, Operator, operators
 from headway.boxes.order import Order
-from headway.files import NETWORK_KEYS, OUTPUT_KEYS, QOS_KEYS, SOURCE_KEYS, TABLE_KEYS, VALUE_KEYS
-from headway.options.kinds import KINDS
-from headway.options.table import SCHEDULE
+from headway.files import NETWORK_KEYS, OUTPUT_KEYS, QOS_KEYS, SCHEDULE_KEYS, SOURCE_KEYS, TABLE_KEYS, VALUE_KEYS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).with_name("network.schema.json")
@@ -35,11 +33,7 @@ def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
         "output": schema_of(OUTPUT_KEYS),
         "qos": schema_of(QOS_KEYS),
         "value": schema_of(VALUE_KEYS),
-        "schedule": {
-            "type": "object",
-            "properties": {key.name: {"description": key.key_text, **KINDS[key.kind].schema} for key in SCHEDULE},
-            "additionalProperties": False,
-        },
+        "schedule": schema_of(SCHEDULE_KEYS),
         "box": {
             "type": "object",
             "required": ["op", "in"],

@@ -18,21 +18,14 @@ def mermaid(checked: CheckedNetwork) -> str:
     """Return a flowchart from left to right: sources, boxes, static tables, outputs; arrows carry their fields."""
     network = checked.network
     lines = ["flowchart LR"]
-    ids: dict[str, str] = {}
-    for number, source in enumerate(network.sources):
-        ids[source.name] = f"s{number}"
-        lines.append(f'    s{number}(["{_label(source.name)}"])')
-    for number, box in enumerate(network.boxes):
-        ids[box.name] = f"b{number}"
-        lines.append(f'    b{number}["{_box_label(box)}"]')
-    tables: dict[str, str] = {}
-    for box in network.boxes:
-        for item in box.inputs:
-            if isinstance(item, Table) and item.ref not in tables:
-                tables[item.ref] = f"t{len(tables)}"
-                lines.append(f'    {tables[item.ref]}[("{_label(item.ref)}")]')
-    for number, output in enumerate(network.outputs):
-        lines.append(f'    o{number}((("{_label(output.name)}")))')
+    refs = dict.fromkeys(item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table))
+    ids = {source.name: f"s{number}" for number, source in enumerate(network.sources)}
+    ids |= {box.name: f"b{number}" for number, box in enumerate(network.boxes)}
+    tables = {ref: f"t{number}" for number, ref in enumerate(refs)}
+    lines += [f'    {ids[source.name]}(["{_label(source.name)}"])' for source in network.sources]
+    lines += [f'    {ids[box.name]}["{_box_label(box)}"]' for box in network.boxes]
+    lines += [f'    {name}[("{_label(ref)}")]' for ref, name in tables.items()]
+    lines += [f'    o{number}((("{_label(output.name)}")))' for number, output in enumerate(network.outputs)]
     for box in network.boxes:
         for item in checked.inputs[box.name]:
             if isinstance(item, Table):

@@ -23,7 +23,7 @@ from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
 from headway.engines.opening import LETTERS, check_files, permit
 from headway.engines.runs import RunResult, RunSettings, Status, make_engine
-from headway.errors import HeadwayError, InputError, OutputError, PolicyError, RunError, unknown
+from headway.errors import HeadwayError, InputError, OutputError, PolicyError, RunError, check_known
 from headway.files import load
 from headway.network import Box, Network, Output, Source, thaw
 from headway.network.trust import read_trust
@@ -66,7 +66,8 @@ run.__doc__ = "\n".join([run.__doc__ or "", *[f"    {name}: {one.help}" for name
 
 def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: RunOptions) -> Prepared:
     """Read and check everything for a run, or raise a HeadwayError. Options of the call override the file."""
-    check_call({"inputs": inputs, **options})
+    call: Mapping[str, Any] = {"inputs": inputs, **options}
+    check_call(call)
     if isinstance(network, NetworkBuilder):
         network = network.build()
     elif not isinstance(network, Network):
@@ -79,10 +80,11 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
     in_file: Mapping[str, Any] = network.schedule or {}
     said: dict[str, Any] = {}
     for name, option in OPTIONS.items():
-        given: Any = inputs if name == "inputs" else options.get(name) if option.call else None
-        given = in_file.get(name) if given is None and option.key else given
+        given = call.get(name)
+        if given is None and option.key:
+            given = in_file.get(name)
         said[name] = option.default if given is None else given
-    engine: str = said["engine"] if options.get("engine") or in_file.get("engine") else DEFAULT_ENGINE
+    engine: str = options.get("engine") or in_file.get("engine") or DEFAULT_ENGINE
     for name, option in OPTIONS.items():
         value = options.get(name)
         if option.call and option.engine not in ("", engine) and (value is not None if name == "model" else value):
@@ -133,10 +135,8 @@ def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Op
     for option in options:
         if option.of in known:
             parts, error = known[option.of]
-            names = [one.name for one in parts]
-            for name in given[option.name] or ():
-                if name not in names:
-                    raise error((f"{option.long}: " if flags else "") + unknown(option.of, name, names))
+            where = option.long if flags else ""
+            check_known(option.of, given[option.name] or (), [one.name for one in parts], error, where)
 
 
 def _destinations(
@@ -169,9 +169,7 @@ def _schedule(engine: str, network: Network, options: RunOptions) -> Schedule:
     default = default_schedule(engine, graphs)
     made = Schedule.of(schedule, default)
     if parts is not None:
-        for key in parts:
-            if key not in PARTS:
-                raise PolicyError(f"policy: {unknown('key', str(key), PARTS)}")
+        check_known("key", parts, PARTS, PolicyError, "policy")
         made = Schedule.of(parts, default)
     elif policy is not None:
         made = Schedule.of({"policy": policy}, Schedule.parse(None, schedule.get("train"), default))
@@ -189,12 +187,12 @@ def _check_threads(engine: str, trace: bool, steered: bool) -> None:
 
 def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the call's cut options, checked."""
-    for key, value in (given or {}).items():
-        if key not in CUT_KEYS:
-            raise RunError(f"cut: {unknown('key', str(key), CUT_KEYS)}")
+    given = given or {}
+    check_known("key", given, CUT_KEYS, RunError, "cut")
+    for key, value in given.items():
         if value is not None:
             check_value(OPTIONS[key], value, RunError, key=True)
-    return given or {}
+    return given
 
 
 def model_of(network: Network, given: Any) -> Model | None:

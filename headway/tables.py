@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.errors import NetworkError, SchemaError, choices, did_you_mean, first_line
 from headway.network.schema import DEEPEST, Schema, normalise
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -85,7 +85,7 @@ def load_table(
     try:
         table = _read(path, suffix)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise NetworkError(f"table '{ref}': cannot read {path}: {_first(error)}") from error
+        raise NetworkError(f"table '{ref}': cannot read {path}: {first_line(error)}") from error
     return _convert(table, ref, lenient=suffix != ".parquet")
 
 
@@ -94,7 +94,7 @@ def _given(table: object, ref: str) -> pa.Table:
     try:
         found = _as_table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise NetworkError(f"table '{ref}': {_first(error)}") from None
+        raise NetworkError(f"table '{ref}': {first_line(error)}") from None
     if found is not None and found.num_columns:
         return found
     kind = f"{type(table).__name__}{'' if found is None else ' without columns'}"
@@ -145,27 +145,18 @@ def is_name(ref: str) -> bool:
 
 def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
     """Raise a NetworkError unless a network file may name this table, be it a file, a directory or in a catalog."""
-    who = f"table '{ref[:_SHOWN]}'"
+    who, path, here = f"table '{ref[:_SHOWN]}'", ref, (folder or Path()) / ref
     if "`" in ref:
         parts = split_quoted(ref)
         if parts is None:
             raise NetworkError(f"{who}: expected a name, a path, or format.`path`")
-        trust.check_format(parts[0], FORMATS, who, NetworkError)
-        trust.check_pattern(parts[1], who, NetworkError)
-        trust.check_path(parts[1], folder, who, NetworkError)
-        return
-    here = (folder or Path()) / ref
-    if is_name(ref) and (unusable(here) or not here.exists()):
+        format_, path = parts
+        trust.check_format(format_, FORMATS, who, NetworkError)
+    elif is_name(ref) and (unusable(here) or not here.exists()):
         trust.check_table(ref, who, NetworkError)
         return
-    trust.check_pattern(ref, who, NetworkError)
-    trust.check_path(ref, folder, who, NetworkError)
-
-
-def _first(error: BaseException) -> str:
-    """Return the first line of a reader's message; cut short, because it may quote the file."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0] if len(lines[0]) <= _SHOWN else lines[0][:_SHOWN] + "…"
+    trust.check_pattern(path, who, NetworkError)
+    trust.check_path(path, folder, who, NetworkError)
 
 
 def _read(path: Path, suffix: str) -> pa.Table:
@@ -200,7 +191,7 @@ def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:
     except SchemaError as error:
         raise SchemaError(f"table '{ref}': {error}") from error
     except pa.ArrowException as error:
-        raise NetworkError(f"table '{ref}': {_first(error)}") from error
+        raise NetworkError(f"table '{ref}': {first_line(error)}") from error
 
 
 # CSV and JSON lines without declared types
@@ -243,7 +234,8 @@ def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> 
 
     Leading zeros, or whole numbers beyond bigint, keep a column text: as numbers they would be different keys.
     """
-    doubtful = [field.name for field in guessed.schema if _is_doubtful(field.type)]
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_time)
+    doubtful = [field.name for field in guessed.schema if any(test(field.type) for test in tests)]
     if not doubtful or len(set(guessed.column_names)) < guessed.num_columns:
         return guessed
     texts = read(doubtful)
@@ -261,10 +253,6 @@ def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> 
 def _is_whole(column: pa.ChunkedArray) -> bool:
     found = pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(column), r"^[+-]?\d+$")).as_py()
     return bool(found) and column.null_count < len(column)
-
-
-def _is_doubtful(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_time(type_))
 
 
 def _is_text(column: pa.ChunkedArray) -> bool:

@@ -20,11 +20,6 @@ def test_value(x: float, y: float) -> None:
     assert LATENCY.value(x) == y
 
 
-@pytest.mark.parametrize(("x", "slope"), [(-1, 0), (0, 0), (1, 0), (2, -0.125), (9.9, -0.125), (10, 0), (11, 0)])
-def test_gradient(x: float, slope: float) -> None:
-    assert LATENCY.gradient(x) == slope
-
-
 def test_critical_points_and_the_good_zone() -> None:
     assert LATENCY.good_until == 2
     assert list(LATENCY.critical_points) == [2]

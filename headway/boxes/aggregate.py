@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.boxes.approximate import estimating, widened
-from headway.boxes.keys import SIZE, Key, KeyKind, check_keys, inside, one_of, parse_text, schema_of
-from headway.boxes.operator import Operator, read_keys, register, result_schema
+from headway.boxes.keys import SIZE, Key, Keyed, KeyKind, check_keys, inside, one_of, schema_of
+from headway.boxes.operator import Operator, register, result_schema
 from headway.boxes.order import ORDER, Order
 from headway.boxes.sizes import Size, native_size, parse_size, write_size
 from headway.durations import Duration
@@ -24,7 +24,7 @@ MOST_WINDOWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class When(Keyed):
     """Data-driven windows: a new window starts with each tuple for which the predicate holds.
 
     It sees the tuple's fields, and the open window's ``first.x`` and ``last.x``.
@@ -33,7 +33,7 @@ class When:
     predicate: str
 
     keys = (
-        Key("when", "text", "the predicate that starts a new window; it may use first.x and last.x", required=True),
+        Key("when", "text", "the predicate that starts a new window; it may use first.x and last.x", True, "predicate"),
     )
 
     @classmethod
@@ -44,8 +44,7 @@ class When:
         if not isinstance(value, Mapping):
             raise NetworkError(f"must be a size or {{when: PREDICATE}}, not {value!r}")
         check_keys(value, cls.keys)
-        with inside("when"):
-            return cls(parse_text(value["when"]))
+        return cls.read(value)
 
 
 def _parse_advance(value: object) -> Size | When:
@@ -53,7 +52,7 @@ def _parse_advance(value: object) -> Size | When:
 
 
 def _write_advance(advance: Size | When) -> Any:
-    return {"when": advance.predicate} if isinstance(advance, When) else write_size(advance)
+    return advance.to_mapping() if isinstance(advance, When) else write_size(advance)
 
 
 _ADVANCE = KeyKind({"oneOf": [*SIZE["oneOf"], schema_of(When.keys)]}, _parse_advance, _write_advance)
@@ -96,12 +95,10 @@ class Aggregate(Operator):
     )
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> Aggregate:
-        """Read all keys; `size` may be missing only for data-driven windows."""
-        made = read_keys(cls, settings)
-        if made.size is None and not isinstance(made.advance, When):
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Check that `size` is missing only for data-driven windows."""
+        if "size" not in settings and not isinstance(settings.get("advance"), Mapping | When):
             raise NetworkError("size: is missing (the width of a window; only `advance: {when: ...}` needs none)")
-        return made
 
     @property
     def orderings(self) -> tuple[Order, ...]:

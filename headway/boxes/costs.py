@@ -19,7 +19,7 @@ import numpy.typing as npt
 from headway.boxes.keys import DURATION, Fragment, KeyKind, inside
 from headway.columns import Floats, Int64s, splitmix64
 from headway.durations import DURATION_HINT, Duration
-from headway.errors import NetworkError, choices, finite, unknown
+from headway.errors import NetworkError, check_known, choices, finite
 
 Keys = npt.NDArray[np.uint64]
 
@@ -186,9 +186,7 @@ def parse_cost(value: object) -> Cost:
     if not isinstance(value, Mapping):
         return Constant(_span(value))
     kinds = [str(kind) for kind in value]
-    for kind in kinds:
-        if kind not in _KINDS:
-            raise NetworkError(unknown("distribution", kind, _KINDS))
+    check_known("distribution", kinds, _KINDS, NetworkError)
     if len(kinds) != 1:
         raise NetworkError(f"name one distribution, not {choices(kinds)}; choices: {choices(_KINDS)}")
     with inside(kinds[0]):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.boxes.keys import Key, inside
-from headway.boxes.operator import Operator, read_keys, register, result_schema
-from headway.boxes.order import Order, orders_key
-from headway.boxes.sizes import Size, pair_size
+from headway.boxes.operator import Operator, register, result_schema
+from headway.boxes.order import Order, orders_key, shared_size
+from headway.boxes.sizes import Size
 from headway.boxes.union import ORDERED
 from headway.errors import NetworkError
 from headway.expressions import Expression, Functions, JoinCondition
@@ -45,8 +45,8 @@ class Join(Operator):
     takes_tables = True
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> Join:
-        """Read all keys; `size` and `order` belong to two streams, not to a static table."""
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Check that `size` and `order` belong to two streams, not to a static table."""
         inputs = settings.get("in")
         tables = [isinstance(item, Mapping) for item in (inputs if isinstance(inputs, list | tuple) else [inputs])]
         if all(tables):
@@ -60,7 +60,6 @@ class Join(Operator):
                 raise NetworkError(
                     f"{key}: has no meaning in a join with a static table, which is a window without bounds"
                 )
-        return read_keys(cls, settings)
 
     @property
     def stateful(self) -> bool:
@@ -93,12 +92,7 @@ class Join(Operator):
         one, two = self.orders
         if self.size is None or one is None or two is None:
             return None
-        with inside("order: 1"):
-            one.check(left)
-        with inside("order: 2"):
-            two.check(right)
-        with inside("size"):
-            return pair_size(self.size, one.field(left).type, two.field(right).type)
+        return shared_size(self.size, (one, left), (two, right))
 
     def condition(self, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
         """Return the compiled predicate."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 from headway.boxes.sizes import parse_size, write_size
 from headway.durations import parse_timeout
-from headway.errors import HeadwayError, NetworkError, choices, unknown
+from headway.errors import HeadwayError, NetworkError, check_known, choices, unknown
 
 Fragment = Mapping[str, Any]
 """A part of the JSON Schema of the network file."""
@@ -61,6 +61,25 @@ class Key:
         return KINDS[self.kind]
 
 
+class Keyed:
+    """A frozen dataclass whose fields are keys of the network file."""
+
+    __slots__ = ()
+    keys: ClassVar[tuple[Key, ...]]
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """Read it from a mapping whose keys were checked; a null is as good as nothing."""
+        given = [(key, settings.get(key.name)) for key in cls.keys]
+        return cls(**{key.field or key.name: key.value(value) for key, value in given if value is not None})
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return its keys as they are in the file; defaults are left out."""
+        defaults = {field.name: field.default for field in fields(cast(Any, self))}
+        values = [(key, name, getattr(self, name)) for key in self.keys for name in (key.field or key.name,)]
+        return {key.name: key.written(value) for key, name, value in values if value != defaults[name]}
+
+
 OP = Key("op", "op", "the operator", required=True)
 IN = Key(
     "in",
@@ -90,9 +109,7 @@ def check_count(op: str, count: int, bounds: tuple[int, int | None]) -> None:
 def check_keys(mapping: Mapping[Any, Any], keys: Sequence[Key], given: Sequence[str] = ()) -> None:
     """Raise a NetworkError for an unknown key, or for a required one that is missing and not in `given`."""
     names = [key.name for key in keys]
-    for name in mapping:
-        if name not in names:
-            raise NetworkError(unknown("key", str(name), names))
+    check_known("key", mapping, names, NetworkError)
     for key in keys:
         if key.required and key.name not in given and mapping.get(key.name) is None:
             raise NetworkError(f"{key.name}: is missing ({key.doc}); keys: {choices(names)}")

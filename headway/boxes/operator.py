@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
-from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside
+from headway.boxes.keys import IN, OP, Keyed, check_count, check_keys, inside
 from headway.errors import NetworkError, SchemaError, unknown
 from headway.expressions.safety import risk
 from headway.network.schema import Field, Schema
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from headway.boxes.order import Order
     from headway.durations import Duration
     from headway.expressions import Expression, Functions
-
-
-S = TypeVar("S", bound="Operator")
 
 
 class Projection(NamedTuple):
@@ -59,7 +55,7 @@ class Modelled(NamedTuple):
     seed: int = 0
 
 
-class Operator(ABC):
+class Operator(Keyed, ABC):
     """The specification of an operator: frozen data that is read from a file and knows its results' schemas.
 
     It also declares properties: engines, load shedding, static analysis and summaries ask for these and never for a
@@ -68,7 +64,6 @@ class Operator(ABC):
 
     op: ClassVar[str]
     doc: ClassVar[str]
-    keys: ClassVar[tuple[Key, ...]]
     inputs: ClassVar[tuple[int, int | None]] = (1, 1)
     """The least and the greatest number of inputs; None: no limit."""
     takes_tables: ClassVar[bool] = False
@@ -170,18 +165,13 @@ class Operator(ABC):
         """Read the specification from a box's mapping, with or without ``op`` and ``in``; errors name box and key."""
         with inside(f"box '{box}'"):
             check_keys(mapping, (OP, IN, *cls.keys), given=("op", "in"))
-            return cls.read({key: value for key, value in mapping.items() if value is not None})
+            given = {key: value for key, value in mapping.items() if value is not None}
+            cls.check_settings(given)
+            return cls.read(given)
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> Self:
-        """Read the specification from a box's mapping, whose keys were checked and whose nulls were left out."""
-        return read_keys(cls, settings)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the file's keys, without ``op`` and ``in``; defaults are left out."""
-        defaults = {field.name: field.default for field in fields(cast(Any, self))}
-        values = [(key, name, getattr(self, name)) for key in self.keys for name in (key.field or key.name,)]
-        return {key.name: key.written(value) for key, name, value in values if value != defaults[name]}
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Raise a NetworkError for keys of a box's mapping, without nulls, that do not go together."""
 
     def infer(self, box: str, inputs: Sequence[Schema], functions: Functions | None = None) -> tuple[Schema, ...]:
         """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
@@ -192,12 +182,6 @@ class Operator(ABC):
     @abstractmethod
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return the schema of every port; errors name the key."""
-
-
-def read_keys(spec: type[S], settings: Mapping[str, Any]) -> S:
-    """Return a specification with the values of all keys that are given."""
-    make: Callable[..., S] = spec
-    return make(**{key.field or key.name: key.value(settings[key.name]) for key in spec.keys if key.name in settings})
 
 
 def result_schema(first: Sequence[Field], results: Sequence[tuple[str, Expression]]) -> Schema:
@@ -230,10 +214,8 @@ def operators() -> dict[str, type[Operator]]:
 
 def operator_of(op: str) -> type[Operator]:
     """Return an operator by name. An installed package's is imported on first use."""
-    return REGISTRY[op] if op in REGISTRY else _installed(op)
-
-
-def _installed(op: str) -> type[Operator]:
+    if op in REGISTRY:
+        return REGISTRY[op]
     try:
         found = load_entry(GROUP, op)
     except LookupError:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headway.boxes.keys import Key, KeyKind, check_keys, inside, parse_names
+from headway.boxes.keys import TEXT, Key, Keyed, KeyKind, check_keys, inside
+from headway.boxes.sizes import Size, pair_size
 from headway.errors import NetworkError
 from headway.network.schema import Field, Schema, type_name
 
@@ -19,8 +20,25 @@ TUPLE_FIELD = "tuple"
 MAX_SLACK = 1_000_000
 
 
+def _parse_on(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise NetworkError(f'must be the name of a field, or "#" for the tuple number, not {value!r}')
+    return value
+
+
+def _parse_slack(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise NetworkError(f"counts tuples, so it must be a whole number, zero or more, not {value!r}")
+    if value > MAX_SLACK:
+        raise NetworkError(f"{value} is too large; the largest slack is {MAX_SLACK}")
+    return value
+
+
+_SLACK = KeyKind({"type": "integer", "minimum": 0}, _parse_slack)
+
+
 @dataclass(frozen=True, slots=True)
-class Order:
+class Order(Keyed):
     """Order on a field (or ``#``, the tuple number), with slack, in partitions by the values of fields."""
 
     on: str
@@ -28,8 +46,8 @@ class Order:
     by: tuple[str, ...] = ()
 
     keys = (
-        Key("on", "field", 'the order field, or "#" for the tuple number', required=True),
-        Key("slack", "count", "how many larger values may come before a tuple that still counts (default 0)"),
+        Key("on", KeyKind(TEXT, _parse_on), 'the order field, or "#" for the tuple number', required=True),
+        Key("slack", _SLACK, "how many larger values may come before a tuple that still counts (default 0)"),
         Key("by", "names", "the fields whose values make the partitions (default none)"),
     )
 
@@ -41,32 +59,12 @@ class Order:
         if not isinstance(value, Mapping):
             raise NetworkError(f"an order is a mapping such as {{on: time, slack: 1, by: [sid]}}, not {value!r}")
         check_keys(value, cls.keys)
-        on = value["on"]
-        if not isinstance(on, str) or not on:
-            raise NetworkError(f'on: must be the name of a field, or "#" for the tuple number, not {on!r}')
-        slack = value.get("slack")
-        slack = 0 if slack is None else slack
-        if isinstance(slack, bool) or not isinstance(slack, int) or slack < 0:
-            raise NetworkError(f"slack: counts tuples, so it must be a whole number, zero or more, not {slack!r}")
-        if slack > MAX_SLACK:
-            raise NetworkError(f"slack: {slack} is too large; the largest slack is {MAX_SLACK}")
-        with inside("by"):
-            by = parse_names(value.get("by"))
-        return cls(on, slack, by)
+        return cls.read(value)
 
     @property
     def numbered(self) -> bool:
         """Whether the order is that of the tuple numbers."""
         return self.on == TUPLE_NUMBER
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the order as the file has it."""
-        mapping: dict[str, Any] = {"on": self.on}
-        if self.slack:
-            mapping["slack"] = self.slack
-        if self.by:
-            mapping["by"] = list(self.by)
-        return mapping
 
     def field(self, schema: Schema) -> Field:
         """Return the order field as in results (``tuple bigint`` for ``#``); raise a NetworkError if it is unfit."""
@@ -98,6 +96,17 @@ class Order:
         self.by_fields(schema)
 
 
+def shared_size(size: Size, left: tuple[Order, Schema], right: tuple[Order, Schema]) -> int | float:
+    """Return a size in the unit that the order fields of two inputs share; raise a NetworkError if one is unfit."""
+    types = []
+    for number, (order, schema) in enumerate((left, right), 1):
+        with inside(f"order: {number}"):
+            order.check(schema)
+            types.append(order.field(schema).type)
+    with inside("size"):
+        return pair_size(size, *types)
+
+
 def orderable(type_: pa.DataType) -> bool:
     """Return whether a stream can be ordered by a field of this type."""
     return bool(
@@ -116,8 +125,7 @@ def parse_orders(value: object) -> tuple[Order, Order]:
         with inside("1"):
             first = Order.parse(value[0])
         with inside("2"):
-            second = Order.parse(value[1])
-        return first, second
+            return first, Order.parse(value[1])
     order = Order.parse(value)
     return order, order
 

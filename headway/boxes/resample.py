@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from headway.boxes.keys import Key, inside
 from headway.boxes.operator import Operator, register, result_schema
-from headway.boxes.order import Order, orders_key
-from headway.boxes.sizes import Size, pair_size
+from headway.boxes.order import Order, orders_key, shared_size
+from headway.boxes.sizes import Size
 from headway.boxes.union import ORDERED
 from headway.expressions import AggregateSelect, Functions
 from headway.expressions.compiling import compile_aggregates
@@ -52,12 +52,7 @@ class Resample(Operator):
 
     def distance(self, first: Schema, second: Schema) -> int | float:
         """Return the size in the unit that both order fields share."""
-        with inside("order: 1"):
-            self.orders[0].check(first)
-        with inside("order: 2"):
-            self.orders[1].check(second)
-        with inside("size"):
-            return pair_size(self.size, self.orders[0].field(first).type, self.orders[1].field(second).type)
+        return shared_size(self.size, (self.orders[0], first), (self.orders[1], second))
 
     def results(self, second: Schema, functions: Functions | None = None) -> AggregateSelect:
         """Return the compiled select list over the second input; its by fields are the `extra` fields."""

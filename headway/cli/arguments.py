@@ -18,7 +18,7 @@ from headway.connectors.registry import check_rate
 from headway.durations import Duration
 from headway.engines.opening import table_refs
 from headway.engines.runs import engine_names
-from headway.errors import HeadwayError, NetworkError, choices, unknown
+from headway.errors import HeadwayError, NetworkError, check_known, choices, unknown
 from headway.files import load
 from headway.functions import load_functions
 from headway.network import Network
@@ -151,13 +151,12 @@ def _reader(kind: str) -> Callable[[str], Any]:
     return read
 
 
-FILE = Option("the network file, YAML or JSON", flag="FILE", name="file")
+FILE = Option("the network file, YAML or JSON", flag="FILE")
 FUNCTIONS = Option(
     "import this Python module first, to register functions that the network uses (`@hw.function`, "
     "`@hw.aggregate`); a dotted name, searched for in the current folder, too",
     "names",
     flag="--functions MODULE",
-    name="functions",
 )
 TRUST = (
     Option(
@@ -167,7 +166,6 @@ TRUST = (
         LEVELS[0],
         flag="--trust LEVEL",
         see="[safety](safety.md)",
-        name="trust",
         call=False,
     ),
     Option(
@@ -175,32 +173,23 @@ TRUST = (
         "`s3://bucket/day`, or `-` for standard input and output",
         "names",
         flag="--allow-path DIR[:ro]",
-        name="allow_path",
     ),
     Option(
         "let a stranger's file contact this host or bucket (`*` matches any text); `check` contacts no other",
         "names",
         flag="--allow-host HOST[:PORT]",
-        name="allow_host",
     ),
-    Option(
-        "let a stranger's file use this table of Spark's catalog",
-        "names",
-        flag="--allow-table NAME",
-        name="allow_table",
-    ),
+    Option("let a stranger's file use this table of Spark's catalog", "names", flag="--allow-table NAME"),
     Option(
         "let any file use this Spark format or connector, in addition to those known to be harmless",
         "names",
         flag="--allow-format NAME",
-        name="allow_format",
         see="[formats and options](safety.md#formats-and-options)",
     ),
     Option(
         "let any file set this option of Spark's formats, in addition to those known to be harmless",
         "names",
         flag="--allow-option NAME",
-        name="allow_option",
     ),
 )
 TRUST_TITLE = "what the file may name (docs/safety.md)"
@@ -298,8 +287,7 @@ def engine_of(args: argparse.Namespace, network: Network) -> str:
     """Return a command's engine, or raise a UsageError if it is unknown."""
     schedule: Mapping[str, Any] = network.schedule or {}
     engine: str = args.engine or schedule.get("engine") or DEFAULT_ENGINE
-    if engine not in engine_names():
-        raise UsageError(unknown("engine", engine, engine_names()))
+    check_known("engine", [engine], engine_names(), UsageError)
     return engine
 
 
@@ -351,9 +339,8 @@ def load_tables(network: Network, given: Mapping[str, str]) -> dict[str, pa.Tabl
     """Load the static tables given on the command line; paths are relative to the current folder."""
     refs = table_refs(network)
     tables: dict[str, Any] = {}
+    check_known("table", given, refs, NetworkError, "--table")
     for name, path in given.items():
-        if name not in refs:
-            raise NetworkError(f"--table: {unknown('table', name, refs)}")
         if Path(path).suffix.lower() not in source_suffixes():
             raise NetworkError(f"--table: table '{name}': '{path}' ends in none of {choices(source_suffixes())}")
         tables[name] = load_table(path)

@@ -33,7 +33,7 @@ from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.opening import file_of
 from headway.engines.runs import engine_names
 from headway.engines.spark.driver.cut import Cut, choose_front, cut, make_work
-from headway.engines.spark.wire.messages import CutUnit, Placement
+from headway.engines.spark.wire.messages import Placement
 from headway.errors import InputError, unknown
 from headway.mermaid import mermaid
 from headway.network import thaw
@@ -41,7 +41,7 @@ from headway.network.schema import Schema, type_name
 from headway.options.kinds import Option
 from headway.options.table import CUT_KEYS
 from headway.paths import unusable
-from headway.program import Program, compile_program
+from headway.program import compile_program
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
 from headway.shedding.settings import ShedSettings
@@ -110,13 +110,12 @@ COMMAND = Command(
             Option(
                 "check for this engine; with `spark`, show how the network is cut into streaming queries, and why",
                 flag="--engine ENGINE",
-                name="engine",
             ),
             *of_run(*CUT_KEYS),
         ),
         OR: (
-            Option("print only a diagram, as Mermaid text", flag="--mermaid", name="mermaid"),
-            Option("print the findings as JSON, for programs", flag="--json", name="json"),
+            Option("print only a diagram, as Mermaid text", flag="--mermaid"),
+            Option("print the findings as JSON, for programs", flag="--json"),
         ),
         "expected load": LOAD_OPTIONS,
         TRUST_TITLE: TRUST,
@@ -226,19 +225,15 @@ def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
     if shedding or parse_adaptive(thaw(schedule.get("adaptive"))) is not None:
         counted = "shed tuples must be counted"
         return CutReport(made, {unit.name: counted for unit in made.units})
-    return CutReport(made, {unit.name: _why_kernels(program, unit, shards, front) for unit in made.units})
+    works = {unit.name: make_work(program, unit, shards, frozenset(), {}, "") for unit in made.units}
+    found = {name: choose_front(program, work, front) for name, work in works.items()}
+    return CutReport(made, {name: why if isinstance(why, str) else None for name, why in found.items()})
 
 
 def default_shards() -> int:
     """Return the number of shards of a run on all cores of this machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(_MOST_SHARDS, cores or 1))
-
-
-def _why_kernels(program: Program, unit: CutUnit, shards: int, front: str) -> str | None:
-    work = make_work(program, unit, shards, frozenset(), {}, "")
-    found = choose_front(program, work, front)
-    return found if isinstance(found, str) else None
 
 
 def cut_text(report: CutReport) -> str:

@@ -48,7 +48,7 @@ from headway.compare.predicting import QUIET, Predictor, Setting, had_processor
 from headway.compare.replaying import replay
 from headway.engines.models import LOCAL, Model
 from headway.engines.traces import read_trace
-from headway.errors import InputError, OutputError, unknown
+from headway.errors import InputError, OutputError, check_known
 from headway.extras import has_extra
 from headway.network import Network
 from headway.options.kinds import Option
@@ -105,8 +105,7 @@ def compare(args: argparse.Namespace) -> int:
             "--engine: policies are compared for the engine local only: sim predicts (default), local also runs them; "
             "on Spark try each with 'headway run FILE --engine spark --policy P --summary P.json'"
         )
-    if args.engine not in ENGINES:
-        raise UsageError(f"--engine: {unknown('engine', args.engine, ENGINES)}")
+    check_known("engine", [args.engine], ENGINES, UsageError, "--engine")
     real = args.engine == LOCAL
     policies = HANDFUL if args.policies is None else parse_policies(args.policies, real)
     made = _recorded(args) if kind_of(Path(args.file)) == "trace" else _described(args)
@@ -143,14 +142,12 @@ COMMAND = Command(
                 "which schedules to compare, each a whole one, such as `qos/superbox/mc/auto`",
                 flag="--policies A,B,C",
                 told="a few, listed below",
-                name="policies",
             ),
             Option(
                 "`sim`: only predict; `local`: then also run each policy for real, to check the recommendation; both "
                 "are about the engine `local`",
                 default="sim",
                 flag="--engine ENGINE",
-                name="engine",
             ),
             Option(
                 "how much of the input to use, in seconds of its own time; input without rates is read to its end, up "
@@ -158,7 +155,6 @@ COMMAND = Command(
                 "seconds",
                 SECONDS,
                 flag="--seconds S",
-                name="seconds",
             ),
             Option(
                 "the costs of boxes and of the engine: a model, or the summary (`--summary`) of a real run; then "
@@ -166,11 +162,10 @@ COMMAND = Command(
                 flag="--model FILE",
                 told="the file's model; without one, costs are measured",
                 see="[models](guide.md#models)",
-                name="model",
             ),
             *of_run("inputs", "rates", "tables"),
             FUNCTIONS,
-            Option("the folder for the table and the plot", default=OUT, flag="--out DIR", name="out"),
+            Option("the folder for the table and the plot", default=OUT, flag="--out DIR"),
         ),
         TRUST_TITLE: TRUST,
     },
@@ -283,30 +278,29 @@ def _verdict(advice: Mapping[str, Advice]) -> str:
 
 
 def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None) -> str:
-    header = [
-        "policy",
-        "utility",
-        "worst output",
-        "latency mean",
-        "p99",
-        "queued mean",
-        "max",
-        "results/s",
-        "overhead",
-    ]
-    rows = []
-    for one in some:
-        worst = "-" if one.worst is None else f"{ratio_text(one.worst)} {one.worst_output}"
-        row = [one.policy, ratio_text(one.utility), worst, seconds_text(one.latency), seconds_text(one.p99)]
-        row += [bytes_text(one.queued), bytes_text(one.peak), count_text(round(one.throughput))]
-        row.append(share_text(one.overhead, 1.0))
-        if expected is not None:
-            told = expected.get(one.policy)
-            row.append(ratio_text(told / one.latency) if told is not None and one.latency else "-")
-        rows.append(row)
+    columns = dict(_COLUMNS)
     if expected is not None:
-        header.append("predicted/measured latency")
-    return text_table(header, rows, "lrlrrrrrrr")
+        columns["predicted/measured latency"] = lambda one: ratio_text(_ratio(expected.get(one.policy), one.latency))
+    rows = [[told(one) for told in columns.values()] for one in some]
+    return text_table(list(columns), rows, "lrlrrrrrrr")
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+_COLUMNS: Mapping[str, Callable[[Figures], str]] = {
+    "policy": lambda one: one.policy,
+    "utility": lambda one: ratio_text(one.utility),
+    "worst output": lambda one: "-" if one.worst is None else f"{ratio_text(one.worst)} {one.worst_output}",
+    "latency mean": lambda one: seconds_text(one.latency),
+    "p99": lambda one: seconds_text(one.p99),
+    "queued mean": lambda one: bytes_text(one.queued),
+    "max": lambda one: bytes_text(one.peak),
+    "results/s": lambda one: count_text(round(one.throughput)),
+    "overhead": lambda one: share_text(one.overhead, 1.0),
+}
+"""By title: a function from a policy's figures to the text of the cell."""
 
 
 def bytes_text(number: float | None) -> str:

@@ -74,27 +74,18 @@ COMMAND = Command(
             Option(
                 "the same checks with the same bounds on fewer and shorter runs: seconds instead of minutes",
                 flag="--quick",
-                name="quick",
             ),
-            Option(
-                "the folder for results, created if missing",
-                "folder",
-                Path("experiments"),
-                flag="--out DIR",
-                name="out",
-            ),
+            Option("the folder for results, created if missing", "folder", Path("experiments"), flag="--out DIR"),
             Option(
                 "how many simulated runs to execute at once, each in a process of its own",
                 "positive",
                 flag="--jobs N",
                 told="the number of cores",
-                name="jobs",
             ),
             Option(
                 "afterwards write a page about all results in `--out`, with the plots in a folder next to it",
                 "folder",
                 flag="--page FILE.md",
-                name="page",
             ),
         )
     },

@@ -15,7 +15,7 @@ from headway.cli.summary import Told, together, told
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.traces import StepRecord, Trace, read_trace
 from headway.engines.traces import explain as line_of
-from headway.errors import InputError, unknown
+from headway.errors import InputError, check_known
 from headway.options.kinds import Option
 
 FIRST = 50
@@ -41,8 +41,7 @@ def explain(args: argparse.Namespace) -> int:
     trace = _trace(Path(args.file))
     steps = list(trace.steps)
     if args.unit is not None:
-        if args.unit not in trace.units:
-            raise InputError(f"--unit: {unknown('unit', args.unit, trace.units)}")
+        check_known("unit", [args.unit], trace.units, InputError, "--unit")
         steps = [step for step in steps if trace.units[step.unit] == args.unit]
     title = f"network '{trace.network}', policy {trace.policy}: {plural(len(trace.steps), 'step')}"
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
@@ -59,16 +58,15 @@ COMMAND = Command(
     explain,
     {
         "": (
-            Option("a trace written by `headway run --trace FILE`", flag="FILE", name="file"),
-            Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME", name="unit"),
+            Option("a trace written by `headway run --trace FILE`", flag="FILE"),
+            Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME"),
         ),
         OR: (
-            Option("how many steps to show", "positive", FIRST, flag="--first N", name="first"),
+            Option("how many steps to show", "positive", FIRST, flag="--first N"),
             Option(
                 "instead of the steps: how often each unit ran, on how many tuples and for how long, the longest time "
                 "between two of its steps, and which rules decided",
                 flag="--summary",
-                name="summary",
             ),
         ),
     },

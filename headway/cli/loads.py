@@ -19,11 +19,11 @@ from headway.checking import CheckedNetwork
 from headway.cli.arguments import rates_of
 from headway.cli.printing import listed, plural, printable, ratio_text, seconds_text, share_text, text_table
 from headway.columns import Floats
-from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
+from headway.connectors.arrivals import parse_arrivals
 from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model
-from headway.errors import HeadwayError, RunError
+from headway.errors import HeadwayError, InputError, RunError, within
 from headway.network import Source, thaw
 from headway.options.kinds import Option
 from headway.program import compile_program
@@ -96,21 +96,18 @@ LOAD_OPTIONS = (
         flag="--model FILE",
         told="the file's model, and the costs of universal boxes",
         see="[models](guide.md#models)",
-        name="model",
     ),
     Option(
         "how many processors are available for the boxes",
         "positive",
         flag="--workers N",
         told="the file's workers, or 1",
-        name="workers",
     ),
     Option(
         "the share of the processors that boxes may use; the rest is a reserve",
         "share",
         HEADROOM,
         flag="--headroom SHARE",
-        name="headroom",
     ),
 )
 """The options that the estimate depends on."""
@@ -164,19 +161,12 @@ def mean_rate(source: Source, asked: float | None = None) -> float | None:
     if kind not in ("generate", "replay") or not isinstance(settings, Mapping):
         return asked
     who = f"source '{source.name}': {kind}"
-    said = check_rate(settings.get("rate"), who) if asked is None else asked
-    if kind == "generate":
-        parse_arrivals(settings, said, who)  # raises for the same settings as a run
-        if settings.get("phases") is not None:
-            # Phases are long, so the load of the fastest must fit.
-            return max(phase.rate for phase in parse_phases(settings["phases"], who))
-    burst = settings.get("burst") if kind == "generate" else None
-    if not isinstance(burst, Mapping):
-        return said
-    if "size" in burst:
-        return float(burst["size"]) / nanoseconds(burst["every"], who) * 1e9
-    on, off = nanoseconds(burst["on"], who), nanoseconds(burst["off"], who)
-    return None if said is None else said * on / (on + off)
+    rate = check_rate(settings.get("rate"), who) if asked is None else asked
+    if kind == "replay":
+        return rate
+    with within(who, InputError):
+        arrivals = parse_arrivals(settings, rate)
+    return None if arrivals is None else arrivals.rate
 
 
 def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | None, Ran | None, list[str]]:

@@ -12,10 +12,11 @@ from pathlib import Path
 from headway import __version__
 from headway.cli import check, compare, experiment, explain, policies, prepare, run
 from headway.cli.arguments import Parser, UsageError, add_options
-from headway.cli.printing import one_line, printing_checks, silence
+from headway.cli.printing import one_line, printing_checks
 from headway.connectors import PipeClosedError
+from headway.connectors.output_files import silence
 from headway.engines.signals import TerminatedError, exit_code
-from headway.errors import HeadwayError, shorten, unknown
+from headway.errors import HeadwayError, check_known, shorten
 
 BAD = 2
 PRINTED = 2_900
@@ -66,8 +67,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments, or raise a UsageError with a hint."""
     parser, commands = make_parser()
     command = next((word for word in argv if not word.startswith("-")), None)
-    if command is not None and command not in commands:
-        raise UsageError(unknown("command", command, commands))
+    check_known("command", [] if command is None else [command], commands, UsageError)
     args, extra = parser.parse_known_args(argv)
     (parser if command is None else commands[command]).refuse(extra)
     return args
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # --help and --version
         return end.code if isinstance(end.code, int) else 0
     except (PipeClosedError, BrokenPipeError):
-        silence()
+        silence(sys.stdout)
         return CLOSED_PIPE
     except (HeadwayError, OSError) as error:  # an unforeseen OSError still has the system's message
         _say(f"headway: error: {shorten(one_line(str(error)), PRINTED)}")

@@ -7,7 +7,7 @@ import argparse
 from headway.adaptive.layer import registered_adaptives
 from headway.cli.arguments import Command
 from headway.cli.printing import emit, text_table
-from headway.errors import PolicyError, unknown
+from headway.errors import PolicyError, check_known
 from headway.options.kinds import Option
 from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
@@ -30,8 +30,7 @@ def policies(args: argparse.Namespace) -> int:
     """Print the registered policies and the other parts of a schedule, or the details of one policy."""
     entries = {entry.name: entry for entry in registered_policies()}
     if args.name is not None:
-        if args.name not in entries:
-            raise PolicyError(unknown("policy", args.name, entries))
+        check_known("policy", [args.name], entries, PolicyError)
         emit(_detail(entries[args.name]))
         return 0
     defaults = ", ".join(f"{schedule} (engine {engine})" for engine, schedule in DEFAULT_SCHEDULES.items())
@@ -59,7 +58,7 @@ COMMAND = Command(
     "list the scheduling policies, or describe one",
     EPILOG,
     policies,
-    {"": (Option("describe this policy: formula, paper, when to use it", flag="[NAME]", name="name"),)},
+    {"": (Option("describe this policy: formula, paper, when to use it", flag="[NAME]"),)},
 )
 
 

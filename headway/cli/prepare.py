@@ -72,8 +72,8 @@ COMMAND = Command(
     prepare,
     {
         "": (
-            Option("write the archive even if there is one for this Spark and Java", flag="--again", name="again"),
-            Option("print nothing if there is nothing to do", flag="--quiet", name="quiet"),
+            Option("write the archive even if there is one for this Spark and Java", flag="--again"),
+            Option("print nothing if there is nothing to do", flag="--quiet"),
         )
     },
 )

@@ -58,14 +58,6 @@ def printing_checks() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def silence() -> None:
-    """Redirect standard output to the null device: if it is closed, Python's flush at exit would report that again."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
     """Format a table; `align` has an ``l`` or ``r`` per column. On a terminal, long cells are wrapped to its width."""
     return showing.text_table(header, rows, align, columns_of(sys.stdout))

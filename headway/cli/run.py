@@ -21,9 +21,10 @@ from headway.cli.arguments import (
     rates_of,
     run_group,
 )
-from headway.cli.printing import emit, printable, silence, warn
+from headway.cli.printing import emit, printable, warn
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
+from headway.connectors.output_files import silence
 from headway.engines.opening import check_files, is_standard
 from headway.engines.signals import exit_code, orderly
 from headway.errors import OutputError
@@ -44,19 +45,13 @@ GROUPS = {
             "also write the summary as JSON; `-` is standard output",
             flag="--summary PATH.json",
             see="[its keys](api.md#the-summary)",
-            name="summary",
         ),
         Option(
             "show all outputs, boxes and streaming queries in the summary, and the first tuples of all outputs, "
             "however many there are",
             flag="--verbose",
-            name="verbose",
         ),
-        Option(
-            "no status line, no tuples, no warnings and no summary on the terminal; only errors",
-            flag="--quiet",
-            name="quiet",
-        ),
+        Option("no status line, no tuples, no warnings and no summary on the terminal; only errors", flag="--quiet"),
     ),
     TRUST_TITLE: TRUST,
 }
@@ -139,7 +134,7 @@ def _run_file(args: argparse.Namespace) -> int:
         except OutputError:
             if by != "SIGHUP":
                 raise
-            silence()  # the terminal is gone, and so is the reader of the report
+            silence(sys.stdout)  # the terminal is gone, and so is the reader of the report
     return 0 if by is None else exit_code(by)
 
 

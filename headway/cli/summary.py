@@ -21,6 +21,7 @@ from headway.cli.printing import (
     share_text,
     text_table,
 )
+from headway.connectors.output_files import ImmediateSink
 from headway.connectors.texts import render_texts
 from headway.engines.showing import cut
 from headway.network import Network
@@ -342,13 +343,11 @@ def _listed(names: Iterable[str]) -> str:
 # The first tuples of an output
 
 
-class Preview:
+class Preview(ImmediateSink):
     """A sink that keeps the first tuples as text and counts the rest."""
 
     def __init__(self, name: str, schema: Schema) -> None:
-        """Keep tuples of the named output."""
-        self._name = name
-        self._schema = schema
+        self._name, self._schema = name, schema
         self._rows: list[tuple[str, ...]] = []
         self.count = 0
 
@@ -359,12 +358,6 @@ class Preview:
         if wanted > 0:
             columns = [_texts(column) for column in batch.slice(0, wanted).columns]
             self._rows += [tuple(row) for row in zip(*columns, strict=True)]
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to complete."""
-
-    def abort(self) -> None:
-        """Do nothing: nothing was written."""
 
     def text(self, rows: int = PREVIEW_ROWS) -> str:
         """Format the first tuples as a table with a title, and say how many more there are."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +17,27 @@ from headway.columns import Int64s
 from headway.connectors.readers import LONGEST, whole_moments
 from headway.connectors.registry import FASTEST, check_keys, is_whole
 from headway.durations import Duration
-from headway.errors import InputError, NetworkError, choices, unknown
+from headway.errors import InputError, NetworkError, check_known, choices, within
 
 _YEARS = LONGEST // (365 * 86_400 * SECOND)
 _KINDS = ("constant", "poisson", "bursty")
 
 
-Arrivals = Callable[[Int64s, np.random.Generator], Int64s]
-"""(tuple numbers, random stream) -> ascending arrival times in nanoseconds; called for blocks in ascending order.
+class Arrivals(NamedTuple):
+    """When tuples arrive, and the mean rate in tuples per second: in the long term, or that of the fastest phase.
 
-With phases the source ends: the last block yields fewer times than numbers, later blocks none.
-"""
+    `due` maps tuple numbers and a random stream to ascending arrival times in nanoseconds; it is called for blocks in
+    ascending order. With phases the source ends: the last block yields fewer times than numbers, later blocks none.
+    """
+
+    due: Callable[[Int64s, np.random.Generator], Int64s]
+    rate: float
 
 
 def _constant(rate: float) -> Arrivals:
     """Let tuple i arrive at i/rate."""
     gap = SECOND / rate
-    return lambda numbers, random: whole_moments(numbers * gap)
+    return Arrivals(lambda numbers, random: whole_moments(numbers * gap), rate)
 
 
 def _poisson(rate: float) -> Arrivals:
@@ -47,7 +52,7 @@ def _poisson(rate: float) -> Arrivals:
         last = int(moments[-1])
         return moments
 
-    return due
+    return Arrivals(due, rate)
 
 
 def _bursts(size: int, every: int, gap: float) -> Arrivals:
@@ -57,7 +62,7 @@ def _bursts(size: int, every: int, gap: float) -> Arrivals:
         burst, place = np.divmod(numbers, size)
         return _later(whole_moments(place * gap), burst, every)
 
-    return due
+    return Arrivals(due, size / every * SECOND)
 
 
 def _on_off(rate: float, on: int, off: int) -> Arrivals:
@@ -68,7 +73,7 @@ def _on_off(rate: float, on: int, off: int) -> Arrivals:
         active = whole_moments(numbers * gap)
         return _later(active, active // on, off)
 
-    return due
+    return Arrivals(due, rate * on / (on + off))
 
 
 def _later(moments: Int64s, times: Int64s, span: int) -> Int64s:
@@ -129,92 +134,95 @@ def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
         phase = np.searchsorted(starts, found, "right") - 1
         return moments(phase, found - starts[phase])
 
-    return poisson if kind == "poisson" else constant
+    # Phases are long, so a network must be able to process the fastest.
+    return Arrivals(poisson if kind == "poisson" else constant, max(phase.rate for phase in phases))
 
 
-def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
+def parse_arrivals(settings: Mapping[str, object], rate: float | None) -> Arrivals | None:
     """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if it produces tuples on demand.
 
-    `rate` is the rate from the settings, or the run's override.
+    `rate` is the rate from the settings, or the run's override. The caller puts the source before an error's message.
     """
     burst = settings.get("burst")
     kind = settings.get("arrivals", "constant" if burst is None else "bursty")
-    if kind not in _KINDS:
-        raise InputError(f"{who}: {unknown('arrivals', str(kind), _KINDS)}")
+    check_known("arrivals", [kind], _KINDS, InputError)
     if settings.get("phases") is not None:
         if burst is not None or kind == "bursty":
-            raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
+            raise InputError("phases go with arrivals: constant or poisson, not with bursts")
         if settings.get("rate") is not None:
-            raise InputError(f"{who}: rate and phases exclude each other")
+            raise InputError("rate and phases exclude each other")
         if rate is not None:
-            raise InputError(f"{who}: phases say how fast tuples come, so no other rate can be set from outside")
-        return _phased(parse_phases(settings["phases"], who), str(kind))
+            raise InputError("phases say how fast tuples come, so no other rate can be set from outside")
+        return _phased(parse_phases(settings["phases"]), str(kind))
     if kind == "bursty":
-        return _parse_burst(burst, rate, who)
+        return _parse_burst(burst, rate)
     if burst is not None:
-        raise InputError(f"{who}: burst goes with arrivals: bursty, not {kind}")
+        raise InputError(f"burst goes with arrivals: bursty, not {kind}")
     if kind == "poisson" and rate is None:
-        raise InputError(f"{who}: arrivals: poisson needs a rate, tuples per second, or phases")
+        raise InputError("arrivals: poisson needs a rate, tuples per second, or phases")
     if rate is None:
         return None
     return _poisson(rate) if kind == "poisson" else _constant(rate)
 
 
-def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
-    """Parse a list such as [[10s, 500], [1m, 2000]]: spans and rates; an InputError starts with `who`."""
+def parse_phases(phases: object) -> tuple[Phase, ...]:
+    """Parse a list such as [[10s, 500], [1m, 2000]]: spans and rates."""
     form = "[span, tuples per second], such as [10s, 500]"
     if not isinstance(phases, list | tuple) or not phases:
-        raise InputError(f"{who}: phases is a list of {form}, not {phases!r}")
+        raise InputError(f"phases is a list of {form}, not {phases!r}")
     found = []
     for number, pair in enumerate(phases, 1):
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError(f"{who}: phase {number}: expected {form}, not {pair!r}")
-        rate = pair[1]
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= FASTEST:
-            raise InputError(
-                f"{who}: phase {number}: its rate is a number of tuples per second from 0 to {FASTEST:g}, not {rate!r}"
-            )
-        found.append(Phase(nanoseconds(pair[0], f"{who}: phase {number}"), float(rate)))
+        with within(f"phase {number}", InputError):
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise InputError(f"expected {form}, not {pair!r}")
+            rate = pair[1]
+            if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= FASTEST:
+                raise InputError(f"its rate is a number of tuples per second from 0 to {FASTEST:g}, not {rate!r}")
+            found.append(Phase(nanoseconds(pair[0]), float(rate)))
     if sum(phase.span for phase in found) > LONGEST:
-        raise InputError(f"{who}: phases: together they are too long; at most {_YEARS} years")
+        raise InputError(f"phases: together they are too long; at most {_YEARS} years")
     if not any(phase.rate for phase in found):
-        raise InputError(f"{who}: phases: at least one rate must be above 0")
+        raise InputError("phases: at least one rate must be above 0")
     return tuple(found)
 
 
-def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
+def _parse_burst(burst: object, rate: float | None) -> Arrivals:
     forms = "{size: 100, every: 1s} or {on: 1s, off: 4s}"
     if burst is None:
-        raise InputError(f"{who}: arrivals: bursty needs burst: {forms}")
-    spec = check_keys(burst, ("size", "every", "on", "off"), who, "burst")
-    if set(spec) == {"size", "every"}:
-        size, every = spec["size"], nanoseconds(spec["every"], f"{who}: burst: every")
-        if not is_whole(size, 1) or size > LONGEST:
-            raise InputError(f"{who}: burst: size is a whole number from 1 to {LONGEST}, not {size!r}")
-        gap = 0.0 if rate is None else SECOND / rate
-        if gap * (size - 1) > every:
-            raise InputError(f"{who}: burst: {size} tuples at {rate:g} per second do not fit into {spec['every']}")
-        return _bursts(size, every, gap)
-    if set(spec) == {"on", "off"}:
-        if rate is None:
-            raise InputError(f"{who}: burst: {{on, off}} needs a rate, the tuples per second while on")
-        return _on_off(
-            rate, nanoseconds(spec["on"], f"{who}: burst: on"), nanoseconds(spec["off"], f"{who}: burst: off")
-        )
-    raise InputError(f"{who}: burst is {forms}, not {choices(spec)}")
+        raise InputError(f"arrivals: bursty needs burst: {forms}")
+    spec = check_keys(burst, ("size", "every", "on", "off"), "burst")
+    with within("burst", InputError):
+        spans = {}
+        for key in ("every", "on", "off"):
+            if key in spec:
+                with within(key, InputError):
+                    spans[key] = nanoseconds(spec[key])
+        if set(spec) == {"size", "every"}:
+            size = spec["size"]
+            if not is_whole(size, 1) or size > LONGEST:
+                raise InputError(f"size is a whole number from 1 to {LONGEST}, not {size!r}")
+            gap = 0.0 if rate is None else SECOND / rate
+            if gap * (size - 1) > spans["every"]:
+                raise InputError(f"{size} tuples at {rate:g} per second do not fit into {spec['every']}")
+            return _bursts(size, spans["every"], gap)
+        if set(spec) == {"on", "off"}:
+            if rate is None:
+                raise InputError("{on, off} needs a rate, the tuples per second while on")
+            return _on_off(rate, spans["on"], spans["off"])
+    raise InputError(f"burst is {forms}, not {choices(spec)}")
 
 
-def nanoseconds(value: object, who: str) -> int:
-    """Parse a positive time span: a duration such as 5s, or a number of seconds."""
+def nanoseconds(value: object) -> int:
+    """Parse a positive time span: a duration such as 5s, or a number of seconds; raises an InputError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         span = round(value * SECOND) if 0 < value < 2**32 else 0
     else:
         try:
             span = Duration.parse(value).nanoseconds
         except NetworkError as error:
-            raise InputError(f"{who}: {error}") from None
+            raise InputError(str(error)) from None
     if span <= 0:
-        raise InputError(f"{who}: expected a span of time above 0, such as 5s, not {value!r}")
+        raise InputError(f"expected a span of time above 0, such as 5s, not {value!r}")
     if span > LONGEST:
-        raise InputError(f"{who}: {value!r} is too long; at most {_YEARS} years")
+        raise InputError(f"{value!r} is too long; at most {_YEARS} years")
     return span

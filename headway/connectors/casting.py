@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.values import is_utf8, kind_of, show, without
-from headway.errors import InputError, choices, did_you_mean, shorten
+from headway.errors import InputError, choices, did_you_mean, first_line
 from headway.expressions.timestamps import to_python
 from headway.network.schema import Schema, type_name
 
@@ -160,7 +160,7 @@ def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
         return {}
     except pa.ArrowInvalid as error:
         if len(array) == 1:
-            return {} if array.null_count else {offset: shorten((str(error).splitlines() or [""])[0], 200)}
+            return {} if array.null_count else {offset: first_line(error)}
     half = len(array) // 2
     return _invalid_ones(array.slice(0, half), offset) | _invalid_ones(array.slice(half), offset + half)
 
@@ -180,7 +180,7 @@ def _cast_values(
         if len(array) == 1 and not own:
             return _cast_values(_own(array), wanted, offset, bad, own=True)
         if len(array) == 1:
-            bad[offset] = shorten((str(error).splitlines() or [""])[0], 200)
+            bad[offset] = first_line(error)
             return [pa.nulls(1, wanted)]
     half = len(array) // 2
     left = _cast_values(_own(array.slice(0, half)), wanted, offset, bad, own=True)

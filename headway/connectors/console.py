@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headway.connectors.output_files import ImmediateSink, StandardOutput
 from headway.connectors.protocol import SinkRequest
-from headway.connectors.registry import check_keys, is_whole, register_sink
+from headway.connectors.registry import check_keys, is_whole, permit_file, register_sink
 from headway.connectors.texts import render_texts
 from headway.errors import OutputError
 from headway.network.trust import STANDARD
@@ -23,12 +23,12 @@ class _ConsoleSink(ImmediateSink):
     """Prints the first tuples of each batch; the header is printed again whenever a column widens."""
 
     def __init__(self, request: SinkRequest) -> None:
-        settings = {} if request.settings is None else request.settings
+        who, settings = f"{request.who}: console", {} if request.settings is None else request.settings
         if not isinstance(settings, Mapping):
-            raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
-        rows = check_keys(settings, ("rows",), request.who, "console", OutputError).get("rows", ROWS)
+            raise OutputError(f"{who} expects nothing, or {{rows: N}}, not {settings!r}")
+        rows = check_keys(settings, ("rows",), who, OutputError).get("rows", ROWS)
         if not is_whole(rows, 1):
-            raise OutputError(f"{request.who}: console: rows is a whole number above 0, not {rows!r}")
+            raise OutputError(f"{who}: rows is a whole number above 0, not {rows!r}")
         self._target = StandardOutput(request.who)
         self._name, self._rows = request.name, rows
         self._names = list(request.schema.names)
@@ -70,8 +70,4 @@ def _cell(text: str | None) -> str:
     return plain if len(plain) <= CELL else plain[: CELL - 1] + "…"
 
 
-def _permit(request: SinkRequest) -> None:
-    request.trust.check_path(STANDARD, None, f"{request.who}: sink: console", OutputError, write=True)
-
-
-register_sink("console", _ConsoleSink, permit=_permit)
+register_sink("console", _ConsoleSink, permit=lambda request: permit_file(request, STANDARD, "console"))

@@ -227,8 +227,10 @@ class _CsvReader(BatchReader):
             if start < known:
                 continue
             end, reason = ends[start], reasons[start]
-            if start in taken and taken[start][0] < used and not _any_within(good, start, taken[start][0]):
-                end, reason = taken[start]
+            if start in taken and taken[start][0] < used:
+                first, last = np.searchsorted(good, (start, taken[start][0]))
+                if first == last:  # no good row within
+                    end, reason = taken[start]
             known = end
             self.refuse(f"{self._place} line {self._line_of(breaks, start)}", block[start:end], reason)
         return batch, used
@@ -336,10 +338,6 @@ def _bounded(data: bytes, records: Records) -> tuple[int, Records]:
         return cut, Records(kept.starts, kept.ends, {at: why for at, why in kept.broken.items() if at < cut})
     line = first_break(data)
     return line + 1, Records(np.zeros(1, np.int64), np.array([line], np.int64), {0: OPEN})
-
-
-def _any_within(sorted_places: Int64s, start: int, end: int) -> bool:
-    return bool(np.searchsorted(sorted_places, end) > np.searchsorted(sorted_places, start))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -22,7 +22,7 @@ from headway.connectors.protocol import Chunk, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.registry import check_keys, check_rate, is_whole, permit_anyone, register_source
 from headway.connectors.values import convert, to_array
-from headway.errors import HeadwayError, InputError, choices, did_you_mean, finite, unknown
+from headway.errors import HeadwayError, InputError, check_known, choices, did_you_mean, finite, within
 from headway.network.schema import Field, Schema, type_name
 
 BLOCK = 1 << 16
@@ -42,20 +42,21 @@ class _GenerateReader(BatchReader):
         """Check the settings; an InputError names the key or the field."""
         super().__init__(request)
         who = f"{request.who}: generate"
-        settings = check_keys(request.settings, KEYS, request.who, "generate")
-        seed, count = settings.get("seed", 1), settings.get("count")
-        if not is_whole(seed, 0):
-            raise InputError(f"{who}: seed is a whole number from 0, not {seed!r}")
-        if count is not None and not is_whole(count, 0):
-            raise InputError(f"{who}: count is a whole number from 0, not {count!r}; leave it out for no end")
+        settings = check_keys(request.settings, KEYS, who)
         rate = request.rate if request.rate is not None else check_rate(settings.get("rate"), who)
-        self._arrivals = parse_arrivals(settings, rate, who)
+        seed, count = settings.get("seed", 1), settings.get("count")
+        with within(who, InputError):
+            if not is_whole(seed, 0):
+                raise InputError(f"seed is a whole number from 0, not {seed!r}")
+            if count is not None and not is_whole(count, 0):
+                raise InputError(f"count is a whole number from 0, not {count!r}; leave it out for no end")
+            self._arrivals = parse_arrivals(settings, rate)
+            self._makers = _makers(request.schema, settings.get("fields"), self._arrivals is not None)
         self.timed = self._arrivals is not None
         self.finite = count is not None or settings.get("phases") is not None
         self._seed = seed
         self._count: int | None = count
         self._schema = request.schema.to_arrow()
-        self._makers = _makers(request, settings.get("fields"), self.timed, who)
         self._number = 0
         self._due: Int64s | None = None
 
@@ -83,7 +84,7 @@ class _GenerateReader(BatchReader):
         numbers: Int64s = np.arange(start, start + size, dtype=np.int64)
         seconds = None
         if self._arrivals is not None:
-            self._due = self._arrivals(numbers, self._stream(block, len(self._makers)))
+            self._due = self._arrivals.due(numbers, self._stream(block, len(self._makers)))
             if len(self._due) < size:  # the phases end in this block
                 size = len(self._due)
                 numbers, self._count = numbers[:size], start + size
@@ -91,7 +92,10 @@ class _GenerateReader(BatchReader):
                     return
             seconds = Column(self._due / 1e9)
         columns = [Column(numbers), seconds]
-        arrays = [make(columns, size, self._stream(block, at)) for at, make in enumerate(self._makers)]
+        arrays = []
+        for at, make in enumerate(self._makers):
+            with within(f"{self._who}: generate: field '{self._schema.names[at]}'", InputError):
+                arrays.append(make(columns, size, self._stream(block, at)))
         self._batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _stream(self, block: int, field: int) -> np.random.Generator:
@@ -99,45 +103,43 @@ class _GenerateReader(BatchReader):
         return np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, block, 0], np.uint64)))
 
 
-def _makers(request: SourceRequest, fields: object, timed: bool, who: str) -> list[FieldMaker]:
-    names = request.schema.names
+def _makers(schema: Schema, fields: object, timed: bool) -> list[FieldMaker]:
+    names = schema.names
     if not isinstance(fields, Mapping):
-        raise InputError(f"{who}: fields maps each field ({choices(names)}) to how its values are made, not {fields!r}")
+        raise InputError(f"fields maps each field ({choices(names)}) to how its values are made, not {fields!r}")
     for name in fields:
         if name not in names:
-            raise InputError(
-                f"{who}: unknown field '{name}'{did_you_mean(str(name), names) or ';'} fields: {choices(names)}"
-            )
+            raise InputError(f"unknown field '{name}'{did_you_mean(str(name), names) or ';'} fields: {choices(names)}")
     makers = []
-    for field in request.schema:
+    for field in schema:
         if field.name not in fields:
-            raise InputError(f"{who}: field '{field.name}' is not defined; define all of {choices(names)}")
-        makers.append(_parse_field(fields[field.name], field.type, timed, f"{who}: field '{field.name}'"))
+            raise InputError(f"field '{field.name}' is not defined; define all of {choices(names)}")
+        with within(f"field '{field.name}'", InputError):
+            makers.append(_parse_field(fields[field.name], field.type, timed))
     return makers
 
 
-def _parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
-    """Parse how a field is generated; an InputError starts with `who`."""
+def _parse_field(spec: object, type_: pa.DataType, timed: bool) -> FieldMaker:
+    """Parse how a field is generated."""
     if isinstance(spec, str):
-        return _expression(spec, type_, timed, who)
+        return _expression(spec, type_, timed)
     if not isinstance(spec, Mapping):
-        return _constant(spec, type_, who)
+        return _constant(spec, type_)
     kinds = [str(key) for key in spec if key not in ("weights", "null")]
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InputError(f"{who}: {unknown('distribution', kind, KINDS)}")
+    check_known("distribution", kinds, KINDS, InputError)
     if len(kinds) != 1:
-        raise InputError(f"{who}: name one distribution, not {choices(kinds)}; choices: {choices(sorted(KINDS))}")
+        raise InputError(f"name one distribution, not {choices(kinds)}; choices: {choices(sorted(KINDS))}")
     if "weights" in spec and kinds[0] != "choice":
-        raise InputError(f"{who}: weights go with choice, not with {kinds[0]}")
+        raise InputError(f"weights go with choice, not with {kinds[0]}")
     if kinds[0] == "choice":
-        maker = _choice(spec["choice"], spec.get("weights"), type_, who)
+        maker = _choice(spec["choice"], type_, spec.get("weights"))
     else:
-        maker = KINDS[kinds[0]](spec[kinds[0]], type_, f"{who}: {kinds[0]}")
-    return maker if spec.get("null") is None else _with_nulls(maker, spec["null"], type_, who)
+        with within(kinds[0], InputError):
+            maker = KINDS[kinds[0]](spec[kinds[0]], type_)
+    return maker if spec.get("null") is None else _with_nulls(maker, spec["null"], type_)
 
 
-def _expression(text: str, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
+def _expression(text: str, type_: pa.DataType, timed: bool) -> FieldMaker:
     from headway.expressions import EvaluationError, Scope, compile_expression
 
     fields = (Field("i", pa.int64()), Field("t", pa.float64()))
@@ -148,29 +150,29 @@ def _expression(text: str, type_: pa.DataType, timed: bool, who: str) -> FieldMa
             expression = compile_expression(f"CAST(({text}) AS {type_name(type_)})", scope)
     except HeadwayError as error:
         hint = "i is the tuple's number and t its arrival in seconds" + ("" if timed else " (t needs a rate)")
-        raise InputError(f"{who}: {error}; {hint}") from None
+        raise InputError(f"{error}; {hint}") from None
 
     def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
         try:
             with quiet():
                 return to_arrow(expression.evaluate(columns, count), type_)
         except EvaluationError as error:
-            raise InputError(f"{who}: '{text}' fails: {error}") from None
+            raise InputError(f"'{text}' fails: {error}") from None
 
     return make
 
 
-def _constant(value: object, type_: pa.DataType, who: str) -> FieldMaker:
+def _constant(value: object, type_: pa.DataType) -> FieldMaker:
     try:
         scalar = pa.scalar(convert(value, type_), type_)
     except ValueError as error:
-        raise InputError(f"{who}: {error}") from None
+        raise InputError(str(error)) from None
     return lambda columns, count, random: pa.repeat(scalar, count)
 
 
-def _with_nulls(maker: FieldMaker, share: object, type_: pa.DataType, who: str) -> FieldMaker:
+def _with_nulls(maker: FieldMaker, share: object, type_: pa.DataType) -> FieldMaker:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise InputError(f"{who}: null is a share from 0 to 1, not {share!r}")
+        raise InputError(f"null is a share from 0 to 1, not {share!r}")
     nothing = pa.scalar(None, type_)
 
     def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
@@ -180,19 +182,20 @@ def _with_nulls(maker: FieldMaker, share: object, type_: pa.DataType, who: str) 
     return make
 
 
-def _choice(pool: object, weights: object, type_: pa.DataType, who: str) -> FieldMaker:
+def _choice(pool: object, type_: pa.DataType, weights: object = None) -> FieldMaker:
     if not isinstance(pool, list | tuple) or not pool:
-        raise InputError(f"{who}: choice expects a list of values, not {pool!r}")
+        raise InputError(f"choice expects a list of values, not {pool!r}")
     values, bad = to_array(pool, type_)
     if bad:
-        raise InputError(f"{who}: choice: {next(iter(bad.values()))}")
+        raise InputError(f"choice: {next(iter(bad.values()))}")
     if weights is None:
         return lambda columns, count, random: values.take(pa.array(random.integers(0, len(pool), count)))
     if not isinstance(weights, list | tuple) or len(weights) != len(pool):
-        raise InputError(f"{who}: weights is a list of {len(pool)} numbers, not {weights!r}")
-    numbers = _numbers(weights, len(pool), "a list of weights", f"{who}: weights")
+        raise InputError(f"weights is a list of {len(pool)} numbers, not {weights!r}")
+    with within("weights", InputError):
+        numbers = _numbers(weights, len(pool), "a list of weights")
     if min(numbers) < 0 or sum(numbers) <= 0:
-        raise InputError(f"{who}: weights are numbers from 0 that are not all 0, not {weights!r}")
+        raise InputError(f"weights are numbers from 0 that are not all 0, not {weights!r}")
     bounds = np.cumsum(numbers) / sum(numbers)
     last = max(at for at, weight in enumerate(numbers) if weight > 0)
 
@@ -203,37 +206,41 @@ def _choice(pool: object, weights: object, type_: pa.DataType, who: str) -> Fiel
     return make
 
 
-def _uniform(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
-    low, high = _bounds(spec, type_, who)
+def _uniform(spec: object, type_: pa.DataType) -> FieldMaker:
+    form, dtype = "[lowest, highest]", _dtype(type_)
+    if not isinstance(spec, list | tuple) or len(spec) != 2:
+        raise InputError(f"expected {form}, not {spec!r}")
+    floats = dtype.kind == "f"
+    bounds: list[Any] = [*map(float, _numbers(spec, 2, form))] if floats else [_native(one, type_) for one in spec]
+    low, high = bounds
     if low > high:
-        raise InputError(f"{who}: the lower bound {low} is above the upper bound {high}")
-    dtype = _dtype(type_, who)
-    if dtype.kind == "f":
+        raise InputError(f"the lower bound {low} is above the upper bound {high}")
+    if floats:
         return lambda columns, count, random: _store(low + (high - low) * random.random(count), type_)
     return lambda columns, count, random: _store(random.integers(low, high, count, dtype, endpoint=True), type_)
 
 
-def _normal(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
-    mean, deviation = _numbers(spec, 2, "[mean, standard deviation]", who)
-    _number_type(type_, who)
+def _normal(spec: object, type_: pa.DataType) -> FieldMaker:
+    mean, deviation = _numbers(spec, 2, "[mean, standard deviation]")
+    _number_type(type_)
     if deviation < 0:
-        raise InputError(f"{who}: the standard deviation is a number from 0, not {deviation}")
+        raise InputError(f"the standard deviation is a number from 0, not {deviation}")
     return lambda columns, count, random: _store(mean + deviation * random.standard_normal(count), type_)
 
 
-def _exponential(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
-    (mean,) = _numbers(spec if isinstance(spec, list | tuple) else [spec], 1, "[mean]", who)
-    _number_type(type_, who)
+def _exponential(spec: object, type_: pa.DataType) -> FieldMaker:
+    (mean,) = _numbers(spec if isinstance(spec, list | tuple) else [spec], 1, "[mean]")
+    _number_type(type_)
     if mean < 0:
-        raise InputError(f"{who}: the mean is a number from 0, not {mean}")
+        raise InputError(f"the mean is a number from 0, not {mean}")
     return lambda columns, count, random: _store(mean * random.standard_exponential(count), type_)
 
 
-def _zipf(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
-    exponent, ranks = _numbers(spec, 2, "[exponent, number of ranks]", who)
-    _number_type(type_, who)
+def _zipf(spec: object, type_: pa.DataType) -> FieldMaker:
+    exponent, ranks = _numbers(spec, 2, "[exponent, number of ranks]")
+    _number_type(type_)
     if ranks != int(ranks) or not 1 <= ranks <= MOST_RANKS:
-        raise InputError(f"{who}: the number of ranks is a whole number from 1 to {MOST_RANKS}, not {ranks}")
+        raise InputError(f"the number of ranks is a whole number from 1 to {MOST_RANKS}, not {ranks}")
     weights = np.arange(1, int(ranks) + 1, dtype=np.float64) ** -exponent
     bounds = np.cumsum(weights) / weights.sum()
 
@@ -244,21 +251,21 @@ def _zipf(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
     return make
 
 
-def _sequence(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
+def _sequence(spec: object, type_: pa.DataType) -> FieldMaker:
     if not isinstance(spec, list | tuple) or len(spec) != 2:
-        raise InputError(f"{who}: expected [start, step], not {spec!r}")
-    dtype = _dtype(type_, who)
+        raise InputError(f"expected [start, step], not {spec!r}")
+    dtype = _dtype(type_)
     if pa.types.is_temporal(type_):
-        start = _native(spec[0], type_, who)
-        span = nanoseconds(spec[1], who)
+        start = _native(spec[0], type_)
+        span = nanoseconds(spec[1])
         unit = 86_400_000_000_000 if pa.types.is_date(type_) else 1_000
         if span % unit:
-            raise InputError(f"{who}: the step {spec[1]!r} is finer than a {type_name(type_)}")
+            raise InputError(f"the step {spec[1]!r} is finer than a {type_name(type_)}")
         step: int | float = span // unit
     else:
-        start, step = _numbers(spec, 2, "[start, step]", who)
+        start, step = _numbers(spec, 2, "[start, step]")
         if dtype.kind == "i" and (start != int(start) or step != int(step)):
-            raise InputError(f"{who}: start and step of an {type_name(type_)} field are whole numbers, not {spec!r}")
+            raise InputError(f"start and step of an {type_name(type_)} field are whole numbers, not {spec!r}")
     limits = np.iinfo(dtype) if dtype.kind == "i" else None
 
     def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
@@ -266,19 +273,19 @@ def _sequence(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
         numbers = columns[0].values
         ends = [start + step * int(numbers[at]) for at in (0, -1)]
         if limits is not None and not (limits.min <= min(ends) and max(ends) <= limits.max):
-            raise InputError(f"{who}: leaves the range of {type_name(type_)} before tuple {int(numbers[-1]) + 1}")
+            raise InputError(f"sequence: leaves the range of {type_name(type_)} before tuple {int(numbers[-1]) + 1}")
         return _store(start + step * numbers, type_)
 
     return make
 
 
-KINDS: dict[str, Callable[[object, pa.DataType, str], FieldMaker]] = {
+KINDS: dict[str, Callable[[object, pa.DataType], FieldMaker]] = {
     "uniform": _uniform,
     "normal": _normal,
     "exponential": _exponential,
     "zipf": _zipf,
     "sequence": _sequence,
-    "choice": lambda spec, type_, who: _choice(spec, None, type_, who),
+    "choice": _choice,
 }
 
 
@@ -294,42 +301,32 @@ def _store(values: _Numbers, type_: pa.DataType) -> pa.Array:
     return to_arrow(Column(values.astype(dtype, copy=False)), type_)
 
 
-def _dtype(type_: pa.DataType, who: str) -> np.dtype[Any]:
+def _dtype(type_: pa.DataType) -> np.dtype[Any]:
     dtype = numpy_type(type_)
     if dtype is None or dtype.kind == "b":
-        raise InputError(f"{who}: makes numbers, dates and timestamps, not {type_name(type_)}; use choice")
+        raise InputError(f"makes numbers, dates and timestamps, not {type_name(type_)}; use choice")
     return dtype
 
 
-def _number_type(type_: pa.DataType, who: str) -> None:
+def _number_type(type_: pa.DataType) -> None:
     if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
-        raise InputError(f"{who}: makes numbers, not {type_name(type_)}; use choice, uniform or sequence")
+        raise InputError(f"makes numbers, not {type_name(type_)}; use choice, uniform or sequence")
 
 
-def _numbers(spec: object, count: int, form: str, who: str) -> list[Any]:
+def _numbers(spec: object, count: int, form: str) -> list[Any]:
     if isinstance(spec, list | tuple) and len(spec) == count and None not in map(finite, spec):
         return list(spec)
-    raise InputError(f"{who}: expected {form}, not {spec!r}")
+    raise InputError(f"expected {form}, not {spec!r}")
 
 
-def _bounds(spec: object, type_: pa.DataType, who: str) -> tuple[Any, Any]:
-    if not isinstance(spec, list | tuple) or len(spec) != 2:
-        raise InputError(f"{who}: expected [lowest, highest], not {spec!r}")
-    if pa.types.is_floating(type_):
-        low, high = _numbers(spec, 2, "[lowest, highest]", who)
-        return float(low), float(high)
-    _dtype(type_, who)
-    return _native(spec[0], type_, who), _native(spec[1], type_, who)
-
-
-def _native(value: object, type_: pa.DataType, who: str) -> int:
+def _native(value: object, type_: pa.DataType) -> int:
     """Return a value as the integer that represents it in a column."""
     try:
         array = pa.array([convert(value, type_)], type_)
     except ValueError as error:
-        raise InputError(f"{who}: {error}") from None
+        raise InputError(str(error)) from None
     if array.null_count:
-        raise InputError(f"{who}: expected {type_name(type_)}, not NULL")
+        raise InputError(f"expected {type_name(type_)}, not NULL")
     width = pa.int32() if pa.types.is_date(type_) else pa.int64()
     return int((array.view(width) if pa.types.is_temporal(type_) else array)[0].as_py())
 

@@ -14,7 +14,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from headway.connectors.protocol import PipeClosedError, SinkFactory, SinkReques
 from headway.connectors.registry import (
     check_keys,
     find_path,
+    permit_file,
     permit_path,
     register_sink,
     register_source,
@@ -149,6 +150,14 @@ class ImmediateSink:
         """Do nothing."""
 
 
+def silence(stream: TextIO) -> None:
+    """Redirect a closed stream to the null device: Python's flush at exit would report once more that it is closed."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 class StandardOutput(ImmediateSink):
     """Standard output, flushed with every write; raises PipeClosedError if the reading process is gone."""
 
@@ -163,11 +172,7 @@ class StandardOutput(ImmediateSink):
             self._stream.buffer.write(data)
             self._stream.buffer.flush()
         except BrokenPipeError:
-            # Python flushes standard output again at exit, and would report the closed pipe once more.
-            with contextlib.suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
-                os.close(nowhere)
+            silence(self._stream)
             raise PipeClosedError(f"{self.who}: standard output was closed by its reader") from None
         except OSError as error:
             raise OutputError(f"{self.who}: standard output cannot be written: {error}") from error
@@ -235,28 +240,24 @@ class BatchesSink(GatheringSink):
 
     def __init__(self) -> None:
         super().__init__()
-        self._unit, self._batch = f"run-{secrets.token_hex(4)}", -1
-        self.begun = False
-
-    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
-        """Write a micro-batch, identified by unit and batch number."""
-        raise NotImplementedError
+        self.unit, self.batch, self.begun = f"run-{secrets.token_hex(4)}", 0, False
 
     def begin(self, unit: str, batch: int) -> None:
         """Set which micro-batch the next writes belong to."""
-        self._unit, self._batch, self.begun = unit, batch, True
+        self.unit, self.batch, self.begun = unit, batch, True
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a micro-batch, or buffer the tuples if `begin` was never called."""
         if self.begun:
-            self.save_as([batch], self._unit, self._batch)
+            self.save([batch])
         else:
             super().write(batch)
 
-    def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write the buffer as a micro-batch of this run."""
-        self._batch += 1
-        self.save_as(batches, self._unit, self._batch)
+    def flush(self) -> None:
+        """Save what is buffered as a micro-batch of this run."""
+        super().flush()
+        if not self.begun:
+            self.batch += 1
 
     def close(self) -> None:
         """Write what is buffered."""
@@ -315,10 +316,10 @@ class DirectorySink(BatchesSink):
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+    def save(self, batches: list[pa.RecordBatch]) -> None:
         """Write one file."""
         more = f"_{self._part}" if self._part else ""  # sorts after the first file
-        path = (self._folder / f"{unit}-{batch:010d}{more}.{self._format}").absolute()
+        path = (self._folder / f"{self.unit}-{self.batch:010d}{more}.{self._format}").absolute()
         if self.begun:
             self._part += 1
         else:
@@ -356,7 +357,7 @@ def _open_directory(request: SinkRequest) -> Writer:
         settings = {"path": settings}
     if not isinstance(settings, Mapping):
         raise OutputError(f"{who} expects a path or {{path, format}}, not {settings!r}")
-    settings = check_keys(settings, ("path", "format"), request.who, "directory", OutputError)
+    settings = check_keys(settings, ("path", "format"), who, OutputError)
     path, format_ = settings.get("path"), settings.get("format", "parquet")
     if not isinstance(path, str | Path) or not str(path):
         raise OutputError(f"{who}: expected a path, not {path!r}")
@@ -367,9 +368,7 @@ def _open_directory(request: SinkRequest) -> Writer:
 
 def _permit(request: SinkRequest) -> None:
     settings = request.settings
-    path = settings.get("path") if isinstance(settings, Mapping) else settings
-    if isinstance(path, str | Path):
-        request.trust.check_path(path, request.base, f"{request.who}: sink: directory", OutputError, write=True)
+    permit_file(request, settings.get("path") if isinstance(settings, Mapping) else settings, "directory")
 
 
 register_sink("directory", _open_directory, permit=_permit)

@@ -306,14 +306,6 @@ class Wrapped:
         self._reader.close()
 
 
-class Awaited(Wrapped):
-    """Reads a live source in the caller's thread, for an engine in virtual time, which blocking does not delay."""
-
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader)
-        self.live = False
-
-
 class PacedReader(Wrapped):
     """Makes tuple i of a source due i/rate seconds after the start of the run."""
 

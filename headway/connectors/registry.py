@@ -21,7 +21,7 @@ from headway.connectors.protocol import (
     Writer,
 )
 from headway.connectors.readers import PacedReader
-from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
+from headway.errors import HeadwayError, InputError, OutputError, check_known, choices, finite, unknown
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -195,10 +195,15 @@ def permit_sink(name: str, schema: Schema, what: object, base: Path | None, trus
 
 
 def permit_path(request: Request) -> None:
-    """Check the trust for a connector whose settings are a path: read for a source, write for a sink."""
-    if isinstance(request.settings, str | Path):
-        who, write = f"{request.who}: {request.part}", request.part == "sink"
-        request.trust.check_path(request.settings, request.base, who, request.error, write=write)
+    """Check the trust for a connector whose settings are a path."""
+    permit_file(request, request.settings)
+
+
+def permit_file(request: Request, path: object, kind: str = "") -> None:
+    """Check the trust for a path that a source would read, or a sink write; messages name the `kind` of connector."""
+    if isinstance(path, str | Path):
+        who = f"{request.who}: {request.part}" + (f": {kind}" if kind else "")
+        request.trust.check_path(path, request.base, who, request.error, write=request.part == "sink")
 
 
 def permit_anyone(request: Request) -> None:
@@ -230,14 +235,12 @@ def find_path(request: Request, path: object) -> Path:
 
 
 def check_keys(
-    settings: object, allowed: tuple[str, ...], who: str, what: str, error: type[HeadwayError] = InputError
+    settings: object, allowed: tuple[str, ...], what: str, error: type[HeadwayError] = InputError
 ) -> Mapping[str, object]:
-    """Return settings if they are a mapping with allowed keys only, or raise `error`."""
+    """Return settings if they are a mapping with allowed keys only, or raise `error`; `what` is what takes them."""
     if not isinstance(settings, Mapping):
-        raise error(f"{who}: {what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
-    for key in settings:
-        if key not in allowed:
-            raise error(f"{who}: {what}: {unknown('key', str(key), allowed)}")
+        raise error(f"{what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
+    check_known("key", settings, allowed, error, what)
     return {str(key): value for key, value in settings.items()}
 
 

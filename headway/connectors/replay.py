@@ -83,7 +83,7 @@ def _unit(type_: object) -> float:
 
 def _open(request: SourceRequest) -> Reader:
     who = f"{request.who}: replay"
-    settings = check_keys(request.settings, KEYS, request.who, "replay")
+    settings = check_keys(request.settings, KEYS, who)
     rate = request.rate if request.rate is not None else check_rate(settings.get("rate"), who)
     by, speed = settings.get("by"), settings.get("speed", 1)
     if "file" not in settings:

@@ -26,7 +26,7 @@ from headway.connectors.registry import check_keys, register_sink, register_sour
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
-from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, unknown
+from headway.errors import HeadwayError, InputError, OutputError, check_known, within
 from headway.network.schema import Schema
 
 if TYPE_CHECKING:
@@ -74,29 +74,28 @@ class SparkReader(BatchReader):
             raise InputError(
                 f"{who}: a DataFrame of Spark Connect cannot feed a network; give one of a classic session"
             )
-        settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, request.who, "spark")
+        settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, who)
         format_ = settings.get("format")
-        if frame is not None and not is_streaming(frame):
-            raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
-        if (frame is None) == (format_ is None):
-            raise InputError(f"{who}: give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
-        if frame is None and (not isinstance(format_, str) or not format_):
-            raise InputError(f"{who}: format is text, such as kafka, not {format_!r}")
-        path = read_text(settings, "path", request)
         select, now = settings.get("select", []), settings.get("available_now", False)
-        if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
-            raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
-        if not isinstance(now, bool):
-            raise InputError(f"{who}: available_now is true or false, not {now!r}")
+        path = read_text(settings, "path", request)
         options = read_options(settings.get("options"), request)
+        with within(who, InputError):
+            if frame is not None and not is_streaming(frame):
+                raise InputError(f"frame is a streaming DataFrame, not {type(frame).__name__}")
+            if (frame is None) == (format_ is None):
+                raise InputError("give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
+            if frame is None and (not isinstance(format_, str) or not format_):
+                raise InputError(f"format is text, such as kafka, not {format_!r}")
+            if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
+                raise InputError("select is a list of SQL expressions, such as [cast(value as string) as text]")
+            if not isinstance(now, bool):
+                raise InputError(f"available_now is true or false, not {now!r}")
+            if select:
+                with within("select", InputError):
+                    check_select(select)
         if frame is None:
             check_settings(str(format_), options, request.trust, who, InputError)
         path = allowed_path(path, request)
-        if select:
-            try:
-                check_select(select)
-            except ExpressionError as error:
-                raise InputError(f"{who}: select: {error}") from None
         schema: Any = settings.get("schema")
         self._typed = None if schema is None else Schema.parse(schema)
         self._request, self._frame, self._format, self._path = request, frame, str(format_ or ""), path
@@ -333,15 +332,14 @@ class SparkSink(BatchesSink):
         """Read the settings; an OutputError names the key. Spark is contacted with the first write."""
         super().__init__()
         who = f"{request.who}: spark"
-        given = check_keys(request.settings, _SINK_KEYS, request.who, "spark", OutputError)
+        given = check_keys(request.settings, _SINK_KEYS, who, OutputError)
         format_, path, table = (read_text(given, key, request) for key in ("format", "path", "table"))
         if format_ is None:
             raise OutputError(f"{who}: give a format, such as parquet, jdbc or delta")
         if path is not None and table is not None:
             raise OutputError(f"{who}: give a path or a table, not both")
         mode = given.get("mode", "append")
-        if mode not in _MODES:
-            raise OutputError(f"{who}: {unknown('mode', str(mode), _MODES)}")
+        check_known("mode", [mode], _MODES, OutputError, who)
         options = read_options(given.get("options"), request)
         check_settings(format_, options, request.trust, who, OutputError)
         path = allowed_path(path, request)
@@ -361,7 +359,7 @@ class SparkSink(BatchesSink):
         names = {name.lower() for name in request.schema.names}
         self._column = next(one for one in ("batch", "headway_batch", "__hw_batch") if one not in names)
 
-    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+    def save(self, batches: list[pa.RecordBatch]) -> None:
         """Write a micro-batch."""
         session = need_session(self._who, OutputError)
         table = pa.Table.from_batches(batches, self._schema)
@@ -369,11 +367,11 @@ class SparkSink(BatchesSink):
             frame: Any = session.createDataFrame(table, schema=spark_schema(self._schema))
             if self._files:  # one file, to keep the order of tuples
                 writer = frame.coalesce(1).write.format(self._format).options(**self._options).mode("overwrite")
-                writer.save(f"{str(self._path).rstrip('/')}/{self._column}={unit}-{batch:010d}")
+                writer.save(f"{str(self._path).rstrip('/')}/{self._column}={self.unit}-{self.batch:010d}")
                 return
             writer = frame.write.format(self._format).options(**self._options).mode(self._mode)
             if self._format.lower() == "delta":
-                writer = writer.option("txnAppId", unit).option("txnVersion", str(batch))
+                writer = writer.option("txnAppId", self.unit).option("txnVersion", str(self.batch))
             if self._table is not None:
                 writer.saveAsTable(self._table)
             elif self._path is not None:

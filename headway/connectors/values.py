@@ -105,7 +105,10 @@ def _wrong(value: object, type_: pa.DataType) -> ValueError:
 
 def kind_of(type_: pa.DataType) -> str:
     """Return the kind of an Arrow type; types of a kind differ only in range and precision."""
-    return next((kind for kind, (accepts, _) in _KINDS.items() if accepts(type_)), str(type_))
+    for accepts, kind in _TESTS:
+        if accepts(type_):
+            return kind
+    return str(type_)
 
 
 _EXACT = {"integer": int, "float": float, "string": str, "boolean": bool, "date": date, "binary": bytes}
@@ -243,36 +246,25 @@ def _struct(value: Any, type_: pa.DataType) -> dict[str, Any]:
     return {field.name: convert(value.get(field.name), field.type) for field in type_}
 
 
-def _is_string(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
-
-
-def _is_binary(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_))
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
-
-
 _Converter = Callable[[Any, pa.DataType], Any]
-_KINDS: dict[str, tuple[Callable[[pa.DataType], bool], _Converter]] = {
-    "integer": (pa.types.is_integer, _integer),
-    "float": (pa.types.is_floating, _float),
-    "string": (_is_string, _string),
-    "boolean": (pa.types.is_boolean, _boolean),
-    "timestamp": (pa.types.is_timestamp, _timestamp),
-    "date": (pa.types.is_date, _date),
-    "decimal": (pa.types.is_decimal, _decimal),
-    "binary": (_is_binary, _binary),
-    "list": (_is_list, _list),
-    "struct": (pa.types.is_struct, _struct),
+_KINDS: dict[str, tuple[_Converter, *tuple[Callable[[pa.DataType], bool], ...]]] = {
+    "integer": (_integer, pa.types.is_integer),
+    "float": (_float, pa.types.is_floating),
+    "string": (_string, pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "boolean": (_boolean, pa.types.is_boolean),
+    "timestamp": (_timestamp, pa.types.is_timestamp),
+    "date": (_date, pa.types.is_date),
+    "decimal": (_decimal, pa.types.is_decimal),
+    "binary": (_binary, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary),
+    "list": (_list, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list),
+    "struct": (_struct, pa.types.is_struct),
 }
-"""By kind: a test for its types, and a converter from Python values."""
+"""By kind: a converter from Python values, and tests for its types."""
+_TESTS = [(test, kind) for kind, (_, *tests) in _KINDS.items() for test in tests]
 
 
 def _converter(type_: pa.DataType) -> _Converter:
     kind = kind_of(type_)
     if kind not in _KINDS:
         raise ValueError(f"no values of type {type_name(type_)} can be read")
-    return _KINDS[kind][1]
+    return _KINDS[kind][0]

@@ -1,29 +1,13 @@
 """Networks as users describe them: schemas, QoS graphs, and what a file may name. Frozen data, no behaviour."""
 
-from headway.network.network import (
-    Box,
-    FrozenMap,
-    Network,
-    Output,
-    Source,
-    Table,
-    arc_name,
-    check_name,
-    freeze,
-    is_object,
-    thaw,
-)
-
-__all__ = [
-    "Box",
-    "FrozenMap",
-    "Network",
-    "Output",
-    "Source",
-    "Table",
-    "arc_name",
-    "check_name",
-    "freeze",
-    "is_object",
-    "thaw",
-]
+from headway.network.network import Box as Box
+from headway.network.network import FrozenMap as FrozenMap
+from headway.network.network import Network as Network
+from headway.network.network import Output as Output
+from headway.network.network import Source as Source
+from headway.network.network import Table as Table
+from headway.network.network import arc_name as arc_name
+from headway.network.network import check_name as check_name
+from headway.network.network import freeze as freeze
+from headway.network.network import is_object as is_object
+from headway.network.network import thaw as thaw

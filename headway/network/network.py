@@ -63,10 +63,8 @@ class Source:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the source as it appears in a network file."""
-        mapping: dict[str, Any] = {"schema": {field.name: type_name(field.type) for field in self.schema}}
-        if self.connector is not None:
-            mapping["source"] = thaw(self.connector)
-        return mapping
+        schema = {field.name: type_name(field.type) for field in self.schema}
+        return _given({"schema": schema, "source": thaw(self.connector)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +92,14 @@ class Output:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the output as it appears in a network file."""
-        mapping: dict[str, Any] = {"from": self.input}
-        qos: dict[str, Any] = {}
-        if self.qos.latency is not None:
-            qos["latency"] = _points(self.qos.latency)
-        if self.qos.loss is not None:
-            qos["loss"] = _points(self.qos.loss)[::-1]
-        if self.qos.value is not None:
-            qos["value"] = {"field": self.qos.value.field, "graph": _points(self.qos.value.graph)}
-        if qos:
-            mapping["qos"] = qos
-        if self.sink is not None:
-            mapping["sink"] = thaw(self.sink)
-        return mapping
+        latency, loss, value = self.qos.latency, self.qos.loss, self.qos.value
+        qos = {
+            "latency": latency and _points(latency),
+            "loss": loss and _points(loss)[::-1],
+            "value": value and {"field": value.field, "graph": _points(value.graph)},
+        }
+        mapping = {"from": self.input, "qos": _given(qos), "sink": thaw(self.sink)}
+        return _given(mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +193,11 @@ def thaw(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [thaw(inner) for inner in value]
     return value
+
+
+def _given(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping without what is None or empty."""
+    return {key: value for key, value in mapping.items() if value not in (None, {})}
 
 
 def _points(graph: Graph) -> list[list[float]]:

@@ -54,14 +54,6 @@ class Graph:
         utilities: Floats = np.interp(xs, self._xs, self._ys)
         return utilities
 
-    def gradient(self, x: float) -> float:
-        """Return the slope at x; at a point, the slope to its right."""
-        at = int(np.searchsorted(self._xs, x, side="right"))
-        if at == 0 or at == len(self.points):
-            return 0.0
-        (x0, y0), (x1, y1) = self.points[at - 1], self.points[at]
-        return (y1 - y0) / (x1 - x0)
-
     @property
     def critical_points(self) -> tuple[float, ...]:
         """The x values of inner points where the slope changes."""
@@ -98,6 +90,11 @@ class QoS:
 def doubts(qos: QoS) -> list[str]:
     """Return warnings about graphs that are valid but probably unintended."""
     found = []
+    if qos.loss is not None and 0 < qos.loss.points[-1][0] <= 1:
+        found.append(
+            "loss: x is the per cent of tuples delivered, 100 for all of them, and the largest here is "
+            f"{qos.loss.points[-1][0]:g}"
+        )
     graphs = (("latency", qos.latency), ("loss", qos.loss), ("value", qos.value.graph if qos.value else None))
     for name, graph in graphs:
         if graph is not None and len(graph.points) == 1:

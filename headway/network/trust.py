@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from headway.errors import HeadwayError, choices, unknown
+from headway.errors import HeadwayError, check_known, choices, unknown
 
 STANDARD = "-"
 """The path that means standard input or output."""
@@ -189,10 +189,7 @@ def read_trust(given: object) -> Trust:
     if isinstance(given, Trust):
         return given
     if isinstance(given, Mapping):
-        names = [one.name for one in fields(Trust)]
-        for key in given:
-            if key not in names:
-                raise HeadwayError(f"trust: {unknown('key', str(key), names)}")
+        check_known("key", given, [one.name for one in fields(Trust)], HeadwayError, "trust")
         return Trust(**given)
     if isinstance(given, str) and given in LEVELS:
         return OWN if given == "own" else STRANGER

@@ -168,8 +168,14 @@ class Option:
     of: str = ""
     """What its names refer to: ``source``, ``output`` or ``box``."""
     name: str = ""
+    """By default that of its flag."""
     type: str = ""
     """The Python type of an argument of `headway.run`, as source text."""
+
+    def __post_init__(self) -> None:
+        """Name it after its flag, ``--allow-path DIR`` or ``[NAME ...]``, unless it has a name."""
+        if not self.name:
+            object.__setattr__(self, "name", self.long.strip("-[]").replace("-", "_").lower())
 
     @property
     def heading(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway.catalog import HALF_LIFE, REMEMBER
-from headway.errors import RunError, unknown
+from headway.errors import RunError, check_known
 from headway.options.kinds import Option, check_value
 
 if TYPE_CHECKING:
@@ -65,17 +65,16 @@ class RunOptions(TypedDict, total=False):
 
 
 def _type_of(name: str) -> str:
-    written: str = RunOptions.__annotations__[name].__forward_arg__
-    return written.removesuffix(" | None")
+    written = RunOptions.__annotations__.get(name)
+    return "" if written is None else written.__forward_arg__.removesuffix(" | None")
 
 
-_CALL: Mapping[str, Option] = {
+_DATA: Mapping[str, Option] = {
     "inputs": Option(
         "where a source's tuples come from; overrides the file",
         "by name",
         of="source",
         flag="--input SOURCE=PATH",
-        group="data",
         takes="by source: a path, an Arrow table or reader, an iterable of rows, a connector",
         see="[sources and sinks](connectors.md)",
         type="Mapping[str, object]",
@@ -85,7 +84,6 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="output",
         flag="--output OUTPUT=PATH",
-        group="data",
         takes="by output: a path, a function of a record batch, a connector, or None to discard",
         see="[sources and sinks](connectors.md)",
     ),
@@ -94,7 +92,6 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="source",
         flag="--rate SOURCE=N",
-        group="data",
         takes="by source: tuples per second",
     ),
     "tables": Option(
@@ -102,7 +99,6 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="table",
         flag="--table NAME=PATH",
-        group="data",
         takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
         "of rows as mappings",
     ),
@@ -112,15 +108,15 @@ _CALL: Mapping[str, Option] = {
         "flag",
         False,
         flag="--strict",
-        group="data",
     ),
     "dead_letters": Option(
         "write all malformed rows and failing tuples, with their reasons, to this file",
         "path",
         flag="--dead-letters PATH",
-        group="data",
         takes="a path, or a function of a record batch",
     ),
+}
+_RUN: Mapping[str, Option] = {
     "engine": Option(
         "what executes the network: `spark` survives crashes and runs on clusters, `local` starts at once and has "
         "latencies of milliseconds, `sim` runs in virtual time, at modelled costs",
@@ -247,18 +243,18 @@ _CALL: Mapping[str, Option] = {
         takes='`"own"`, `"stranger"` or an `hw.Trust`',
         see="[safety](safety.md)",
     ),
+}
+_SPARK: Mapping[str, Option] = {
     "master": Option(
         "where Spark runs: on all cores of this machine, or on a cluster; an active session is used as it is",
         told="`local[*]`",
         flag="--master URL",
-        engine="spark",
     ),
     "state": Option(
         "where to save what the run needs to continue: after Ctrl-C or a crash, the same command continues it, with "
         "nothing lost or repeated; a directory, or a URI that all machines of the cluster can reach",
         "path",
         flag="--state DIR",
-        engine="spark",
         see="[state](spark.md#state)",
     ),
     "keep": Option(
@@ -267,7 +263,6 @@ _CALL: Mapping[str, Option] = {
         0.0,
         told="`0s`",
         flag="--keep DURATION",
-        engine="spark",
         takes="seconds",
     ),
     "restart": Option(
@@ -276,13 +271,11 @@ _CALL: Mapping[str, Option] = {
         (),
         of="box",
         flag="--restart BOX",
-        engine="spark",
         takes="names of boxes",
     ),
     "cut": Option(
         "how the network is cut into streaming queries",
         "cut",
-        engine="spark",
         takes="a mapping with `units`, `spread`, `shards`, `front`",
         see="[the cut](spark.md#the-cut)",
     ),
@@ -290,7 +283,6 @@ _CALL: Mapping[str, Option] = {
         "a setting of the Spark session, such as `spark.executor.memory=4g`",
         "by name",
         flag="--conf NAME=VALUE",
-        engine="spark",
         takes="settings by name",
     ),
 }
@@ -339,10 +331,18 @@ _CUT = {
 }
 """How a network is cut into streaming queries: the keys of `cut`, which in a file are keys of the schedule itself."""
 
+
+def _named(options: Mapping[str, Option], **common: Any) -> dict[str, Option]:
+    """Return options with their names, their types, and what they have in common."""
+    return {name: replace(one, name=name, type=one.type or _type_of(name), **common) for name, one in options.items()}
+
+
 OPTIONS: Mapping[str, Option] = {
-    **{name: replace(one, name=name, type=one.type or _type_of(name)) for name, one in _CALL.items()},
-    **{name: replace(one, name=name, key=True, call=False) for name, one in _PARTS.items()},
-    **{name: replace(one, name=name, key=True, call=False, engine="spark") for name, one in _CUT.items()},
+    **_named(_DATA, group="data"),
+    **_named(_RUN),
+    **_named(_SPARK, engine="spark"),
+    **_named(_PARTS, key=True, call=False),
+    **_named(_CUT, key=True, call=False, engine="spark"),
 }
 """By name: all options of a call, a file's ``schedule``, or the command line."""
 CALL = tuple(option for option in OPTIONS.values() if option.call)
@@ -360,10 +360,8 @@ def default_of(name: str) -> Any:
 
 def check_call(options: Mapping[str, Any]) -> None:
     """Raise a RunError for unknown options of `headway.run`, and for invalid values."""
-    known = [option.name for option in CALL]
+    check_known("option", options, [option.name for option in CALL], RunError)
     for name, value in options.items():
-        if name not in known:
-            raise RunError(unknown("option", name, known))
         option = OPTIONS[name]
         if value is None or option.kind in ("policy", "train", "text", "model", "shed", "adaptive"):
             continue  # its parser reports errors

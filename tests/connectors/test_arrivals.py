@@ -138,7 +138,7 @@ def test_cuts_do_not_matter(phases: list[Any], arrivals: str, cuts: list[int]) -
 @examples(60)
 @given(phases=PHASES)
 def test_tuple_i_comes_where_the_rates_add_up_to_i(phases: list[Any]) -> None:
-    parsed = parse_phases(phases, "g")
+    parsed = parse_phases(phases)
     due = make(phases)[1]
     total = sum(phase.tuples for phase in parsed)
     assert len(due) == math.ceil(total)
@@ -169,4 +169,4 @@ def seconds(span: float | str) -> float:
 
 
 def test_phases_are_read() -> None:
-    assert parse_phases([["10s", 500], (0.5, 0)], "g") == (Phase(10 * SECOND, 500.0), Phase(SECOND // 2, 0.0))
+    assert parse_phases([["10s", 500], (0.5, 0)]) == (Phase(10 * SECOND, 500.0), Phase(SECOND // 2, 0.0))

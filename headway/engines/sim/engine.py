@@ -18,7 +18,7 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.columns import NEVER, quiet
 from headway.connectors.protocol import Chunk, Reader
-from headway.connectors.readers import Awaited
+from headway.connectors.readers import Wrapped
 from headway.engines.carrier import Given
 from headway.engines.ingest import blame
 from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
@@ -287,7 +287,7 @@ class Simulation(Process):
         self.report(stopwatch())
 
 
-class Portions(Awaited):
+class Portions(Wrapped):
     """Reads a live source in full portions: waits until one is complete, the source ends, or the run is stopped.
 
     The size in which live tuples come in depends on timing, and a simulation must not. A separate thread reads the
@@ -297,6 +297,7 @@ class Portions(Awaited):
     def __init__(self, reader: Reader, source: str, stopped: Callable[[], bool]) -> None:
         """Wrap a source's reader; stop waiting when `stopped` returns True. Nothing is read before the first `read`."""
         super().__init__(reader)
+        self.live = False  # blocking the caller does not delay virtual time
         self._source = source
         self._stopped = stopped
         self._questions: queue.SimpleQueue[int | None] = queue.SimpleQueue()

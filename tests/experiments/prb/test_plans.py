@@ -55,10 +55,10 @@ def test_a_dear_operator_at_depth_4_makes_4_of_64_paths_dear() -> None:
 
 def moments(source: dict[str, Any]) -> list[int]:
     made = source["source"]["generate"]
-    arrivals = parse_arrivals({"arrivals": made["arrivals"], "phases": made["phases"]}, None, "test")
+    arrivals = parse_arrivals({"arrivals": made["arrivals"], "phases": made["phases"]}, None)
     assert arrivals is not None
     random = np.random.default_rng(made["seed"])
-    due = arrivals(np.arange(made["count"], dtype=np.int64), random)
+    due = arrivals.due(np.arange(made["count"], dtype=np.int64), random)
     assert len(due) < made["count"]  # the time ends it, not the count
     return list(due)
 
