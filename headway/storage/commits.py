@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.errors import RunError
-from headway.storage.checked import seal, unseal
-from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
+from headway.storage.checked import intact, seal, unseal
+from headway.storage.filesystems import FAILURES, TEMPORARY, Place
 from headway.storage.segments import MEND, LogSegment
 from headway.trains import NOTHING, Tick
 
@@ -123,10 +123,8 @@ class CommitFiles:
         return floor, self._sealed(file, self._place.read(file), "issued")
 
     def _sealed(self, file: str, data: bytes, key: str) -> int:
-        try:
+        with intact(f"the log's file '{self._place.name(file)}'", MEND):
             return int(unseal(data)[key])
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {MEND}") from error
 
     def _leave_out(self, floor: int, folded: int = -1) -> list[str]:
         """Remove from `_held` what is before the floor, or folded; return these files."""
@@ -138,13 +136,8 @@ class CommitFiles:
         return waste
 
     def _read(self, file: str) -> list[Commit]:
-        name = self._place.name(file)
-        try:
+        with intact(f"the log's commit '{self._place.name(file)}'", MEND):
             return [Commit.from_line(line) for line in self._place.read(file).splitlines()]
-        except FAILURES as error:
-            raise RunError(f"the log's commit '{name}' cannot be read: {reason(error)}; {MEND}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"the log's commit '{name}' is damaged ({reason(error)}); {MEND}") from error
 
     def _check_order(self, commits: Sequence[Commit], floor: int) -> None:
         if not commits and floor:

@@ -315,7 +315,7 @@ def test_the_last_commit_is_missed_too(tmp_path: Path) -> None:
     assert (tmp_path / "segments/a/000000000002.arrow").exists(), "what is refused stays as it is"
     last.write_bytes(commit)
     newest.write_bytes(named.replace(b"2", b"1"))
-    with pytest.raises(RunError, match=r"commits/newest' is damaged; .*--state"):
+    with pytest.raises(RunError, match=r"commits/newest' is damaged: .*--state"):
         Log(str(tmp_path), SCHEMAS)
     for harmless in (b"", bytes(9), seal({"sequence": 1})):  # after a power failure, and a kill between the two
         newest.write_bytes(harmless)
@@ -341,8 +341,8 @@ def damage(kind: str, root: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("damaged commit", r"0001\.json' is damaged .*--state"),
-        ("strange commit", r"0001\.json' is damaged .*--state"),
+        ("damaged commit", r"0001\.json' is damaged: .*--state"),
+        ("strange commit", r"0001\.json' is damaged: .*--state"),
         ("empty commit", r"0001\.json' is .*--state"),
         ("missing commit", r"0001\.json' is missing; .*--state"),
         ("missing segment", r"source 'a'.*0001\.arrow' is missing; .*--state"),

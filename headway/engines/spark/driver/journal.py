@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headway.errors import RunError
-from headway.storage.checked import RESTORE, checksum, seal, unseal, verify_table
+from headway.storage.checked import RESTORE, checksum, intact, seal, unseal, verify_table
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
 from headway.storage.log import Commit, verify_log
 from headway.storage.segments import quote_name
@@ -123,12 +123,9 @@ class Journal:
         waste += [f"{self._folder}/{stem}.{suffix}" for stem, _, suffix in names if suffix.endswith(TEMPORARY)]
         self._place.delete(waste)
         for file in [*(self._file(one, "jsonl") for one in folds), *(self._file(one, "json") for one in self._singles)]:
-            try:
-                lines = self._place.read(file).splitlines()
-                yield from [Record.from_line(line) for line in lines]
-            except (*FAILURES, ValueError, KeyError, TypeError, AttributeError) as error:
-                name = self._place.name(file)
-                raise RunError(f"the journal's file '{name}' is damaged: {reason(error)}; {RESTORE}") from error
+            with intact(f"the journal's file '{self._place.name(file)}'"):
+                found = [Record.from_line(line) for line in self._place.read(file).splitlines()]
+            yield from found
 
     @property
     def last(self) -> Record | None:
@@ -240,12 +237,10 @@ def read_plan(place: Place) -> dict[str, Any] | None:
                 f"the state '{place.root}' was written in format {format_}, and this version reads format {FORMAT}; "
                 "give another --state"
             )
-    try:
+    with intact(f"'{name}'"):
         plan = unseal(data)
         if not plan.keys() >= _WHOLE:
             raise ValueError("it is not whole")
-    except (ValueError, KeyError, TypeError) as error:
-        raise damaged(name, reason(error)) from error
     return plan
 
 
@@ -389,10 +384,8 @@ def _verify_deliveries(place: Place, records: Sequence[Record], commit: Commit |
 
 def read_letters(place: Place, file: str) -> list[tuple[str, str, str, str]]:
     """Return the dead letters in a file; raise a RunError that names it if it is damaged."""
-    try:
+    with intact(f"'{place.name(file)}'"):
         found = unseal(place.read(file))
         if file != f"letters/{found['name']}.json":
             raise ValueError(f"it is '{found['name']}.json'")
         return [(row[0], row[1], row[2], row[3]) for row in found["letters"]]
-    except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
-        raise damaged(place.name(file), reason(error)) from error
