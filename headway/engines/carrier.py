@@ -15,13 +15,13 @@ from headway.engines.ingest import Feed, Ingest
 from headway.engines.loop import Carrier, Loop
 from headway.engines.monitor import Sheddable
 from headway.engines.opening import AnOutlet, Outlets
-from headway.engines.reading import Reading, status
-from headway.engines.runs import RunResult, RunSettings
+from headway.engines.reading import Reading
+from headway.engines.runs import OutputStatus, RunResult, RunSettings, Status
 from headway.engines.signals import Stopping
 from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
 from headway.scheduling.policy import Policy
-from headway.totals import Spent, Totals
+from headway.totals import SYSTEM, Spent, Totals
 from headway.trains import NOTHING
 
 LOOK_AGAIN = SECOND // 4
@@ -135,10 +135,16 @@ class Run(Carrier):
     def tick(self) -> None:
         """Let a clock tick arrive for windows that have timed out."""
         self.sources.tick()
+        self.entered()
 
     def end(self) -> None:
         """Let the end of all inputs arrive."""
         self.sources.end()
+        self.entered()
+
+    def entered(self) -> None:
+        """Note that something has arrived."""
+        self.peak = max(self.peak, self.queued)
 
     def sleep(self, until: int) -> None:
         """Sleep in real time until a moment, or until a live source delivers or a step ends."""
@@ -184,8 +190,25 @@ class Run(Carrier):
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN
-        told = self.readings, self.totals(), self.seconds, self.waiting, self.queued, self.filled()
-        self.settings.on_status(status(*told))
+        readings, totals = self.readings, self.totals()
+        sums = totals.delivered.tolist(), totals.latency.tolist(), totals.utility.tolist(), totals.shed.tolist()
+        outputs = {
+            name: OutputStatus(tuples, latency / tuples if tuples else None, utility / tuples if tuples else None, shed)
+            # totals have one more element, for the whole run
+            for name, tuples, latency, utility, shed in zip(readings.topology.outputs, *sums, strict=False)
+        }
+        status = Status(
+            self.seconds,
+            int(totals.arrived.sum()),
+            int(totals.delivered[SYSTEM]),
+            self.waiting,
+            self.queued,
+            readings.letters.total,
+            self.filled(),
+            outputs,
+            tuples_before=readings.ingest.before,
+        )
+        self.settings.on_status(status)
 
     def result(self, stopped_by: str | None, of_engine: Mapping[str, Any]) -> RunResult:
         """Complete the outputs and return the run's result; `of_engine` extends the summary."""

@@ -160,14 +160,6 @@ def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextl
     return readers
 
 
-def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
-    """Return the run's dead letters, and the writer of their file if the user wants one."""
-    sink = None
-    if settings.dead_letters is not None:
-        sink = open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
-    return DeadLetters(settings.strict, None if sink is None else sink.write), sink
-
-
 class Destination(NamedTuple):
     """An output and where it goes: where the run says, otherwise where the network file says."""
 
@@ -245,8 +237,11 @@ class Outlets(Generic[AnOutlet]):
                     to = Destination(output, schema, thaw(output.sink), network.folder, network.trust)
                 self.outlets[name] = make(to)
                 self._open.append(self.outlets[name])
-            self.letters, letter_sink = open_letters(settings)
-            self._open += [] if letter_sink is None else [letter_sink]
+            write = None
+            if settings.dead_letters is not None:
+                self._open.append(open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters))
+                write = self._open[-1].write
+            self.letters = DeadLetters(settings.strict, write)
 
     @property
     def deliveries(self) -> dict[str, Delivery]:

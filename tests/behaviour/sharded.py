@@ -107,7 +107,9 @@ class _Run:
         ]
         self.feeds = feeds
         self.ingest = Ingest(feeds, self.clock, self.chance.choice((7, 65_536, 65_536)), self.refuse)
-        stack.callback(self.ingest.close)
+        for feed in feeds:
+            stack.callback(feed.reader.close)
+        stack.callback(self.ingest.stop)
 
     def open(self, name: str) -> Reader:
         source = self.checked.network.source(name)
@@ -278,7 +280,7 @@ class _Run:
     def summary(self) -> dict[str, Any]:
         return {
             "engine": "sharded",
-            "tuples_in": self.ingest.tuples,
+            "tuples_in": sum(feed.tuples for feed in self.feeds),
             "boxes": {box.name: {"ignored": self.ignored[box.name]} for box in self.checked.order},
             "outputs": {name: one.delivery.summary() for name, one in self.results.items()},
             "dead_letters": self.letters.summary(),

@@ -169,13 +169,10 @@ class Local(Process):
         self._moved = ended > 0
         return Round(self.clock.now(), ended, self.stopping.commands())
 
-    def admit(self, asks: bool) -> None:
-        """Let tuples arrive."""
-        begun = stopwatch()
-        if self.sources.pull(asks):
-            self._bytes_before = self.runtime.board.bytes
-            self.peak = max(self.peak, self._bytes_before)
-        self.intake += stopwatch() - begun
+    def entered(self) -> None:
+        """Note that something has arrived."""
+        self._bytes_before = self.runtime.board.bytes
+        self.peak = max(self.peak, self._bytes_before)
 
     def start(self, start: Start) -> Started:
         """Carry out the steps of a plan, or hand them to workers.

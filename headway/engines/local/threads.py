@@ -73,22 +73,9 @@ class Threads(Process):
         self.peak = max(self.peak, self.runtime.board.bytes)
         return Round(self.clock.now(), 0, self.stopping.commands())
 
-    def tick(self) -> None:
-        """Let a clock tick arrive."""
-        super().tick()
-        self._threads.notify()
-
-    def admit(self, asks: bool) -> None:
-        """Let tuples arrive."""
-        begun = stopwatch()
-        if self.sources.pull(asks):
-            self.peak = max(self.peak, self.runtime.board.bytes)  # before boxes take it
-            self._threads.notify()
-        self.intake += stopwatch() - begun
-
-    def end(self) -> None:
-        """Let the end arrive."""
-        super().end()
+    def entered(self) -> None:
+        """Note that something has arrived, and call the boxes that it is for."""
+        super().entered()  # before boxes take it
         self._threads.notify()
 
     def start(self, start: Start) -> Started:

@@ -7,6 +7,7 @@ event. So results are those of any other engine, and all times are exact and rep
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -94,13 +95,7 @@ class Simulation(Process):
         """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
         if not reader.live:
             return reader
-        portions = Portions(reader, source, lambda: given.stopping.by is not None)
-        given.stack.callback(portions.release)
-        return portions
-
-    def read_until(self) -> Callable[[], bool]:
-        """Return a condition that stops a pull after one read; `admit` reads the rest."""
-        return lambda: True
+        return Portions(reader, source, lambda: given.stopping.by is not None)
 
     def go(self) -> RunResult:
         """Run until the end."""
@@ -290,18 +285,15 @@ class Simulation(Process):
 class Portions(Awaited):
     """Reads a live source in full portions: waits until one is complete, the source ends, or the run is stopped.
 
-    The size in which live tuples come in depends on timing, and a simulation must not. A separate thread reads the
-    source, one request at a time, so that a silent source cannot keep the run from ending.
+    The size in which live tuples come in depends on timing, and a simulation must not. Each read has a thread of its
+    own, so that a silent source cannot keep the run from ending.
     """
 
     def __init__(self, reader: Reader, source: str, stopped: Callable[[], bool]) -> None:
-        """Wrap a source's reader; stop waiting when `stopped` returns True. Nothing is read before the first `read`."""
+        """Wrap a source's reader; stop waiting when `stopped` returns True."""
         super().__init__(reader)
         self._source = source
         self._stopped = stopped
-        self._questions: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Chunk | BaseException | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next `limit` tuples, fewer at the end or among malformed rows.
@@ -320,36 +312,23 @@ class Portions(Awaited):
         return Chunk(pa.concat_batches([chunk.batch for chunk in chunks]), np.concatenate(due) if due else None)
 
     def _next(self, limit: int) -> Chunk | None:
-        if self._stopped():
-            return None
-        if self._thread is None:
-            name = f"headway-source-{self._source}"
-            self._thread = threading.Thread(target=self._answer, name=name, daemon=True)
-            self._thread.start()
-        self._questions.put(limit)
-        while True:
-            try:
-                answer = self._answers.get(timeout=_LOOK)
-            except queue.Empty:
-                if self._stopped():
-                    return None
-                continue
-            if isinstance(answer, BaseException):
-                raise blame(self._source, answer)
-            return answer
+        answers: queue.SimpleQueue[Chunk | BaseException | None] = queue.SimpleQueue()
 
-    def release(self) -> None:
-        """Make no more requests; the source itself is closed by its opener."""
-        self._questions.put(None)
-
-    def _answer(self) -> None:
-        answer: Chunk | BaseException | None
-        while (limit := self._questions.get()) is not None:
+        def read() -> None:
             try:
-                answer = self._reader.read(limit)
+                answers.put(self._reader.read(limit))
             except BaseException as error:  # passed to the run, which fails with it
-                answer = error
-            self._answers.put(answer)
+                answers.put(error)
+
+        if not self._stopped():
+            threading.Thread(target=read, name=f"headway-source-{self._source}", daemon=True).start()
+        while not self._stopped():
+            with contextlib.suppress(queue.Empty):
+                answer = answers.get(timeout=_LOOK)
+                if isinstance(answer, BaseException):
+                    raise blame(self._source, answer)
+                return answer
+        return None
 
 
 register_engine("sim", SimEngine)

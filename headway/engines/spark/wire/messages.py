@@ -270,7 +270,11 @@ def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
     rows = int(meta["rows"])
     found: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns: list[Column] = [from_arrow(found[f"c{at}"]) if f"c{at}" in found else UNREAD for at in range(len(schema))]
-    numbers = found["n"].to_numpy(zero_copy_only=False) if "n" in found else regular_values(*meta["numbers"], 0, rows)
+    if "n" in found:
+        numbers: Int64s = found["n"].to_numpy(zero_copy_only=False)
+    else:
+        first, step = meta["numbers"]
+        numbers = regular_values(first, step, 0, rows)
     stamps = found["s"].to_numpy(zero_copy_only=False) if "s" in found else constant(int(meta["stamp"]), rows)
     ranks = None
     if "v" in found:
