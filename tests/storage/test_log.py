@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from headway.columns import Column
 from headway.errors import InputError, RunError
 from headway.network.schema import Schema
-from headway.storage import commits, segments
 from headway.storage import log as log_module
+from headway.storage import records, segments
 from headway.storage.checked import seal
 from headway.storage.filesystems import Place, locate
 from headway.storage.log import Log, read_slice
@@ -214,10 +214,10 @@ def check_rest(log: Log, model: Model) -> None:
 @examples(40)
 @given(appends(), st.data())
 def test_dropping(tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject) -> None:
-    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), commits.FOLD
+    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), records.FOLD
     model = Model()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commits, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
+        patch.setattr(records, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
         log = Log(path, SCHEMAS, sync=False, keep_seconds=keep / 10**9)
         fill(log, model, drawn)
         for _ in range(data.draw(st.integers(1, 3))):
@@ -286,7 +286,7 @@ def test_no_file_stays_mapped_when_the_log_is_gone(tmp_path: Path) -> None:
 
 
 def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FOLD", 10)
+    monkeypatch.setattr(records, "FOLD", 10)
     log = Log(str(tmp_path), SCHEMAS, sync=False)
     for number in range(35):
         log.append({"a": train([number])}, number, number, positions={"a": number + 1})
@@ -422,7 +422,7 @@ def test_a_remote_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, r
 
     monkeypatch.setattr(log_module, "locate", remote)
     monkeypatch.setattr(Place, "name", lambda self, relative: f"{self.root}/{relative}")
-    monkeypatch.setattr(commits, "FOLD", 3)
+    monkeypatch.setattr(records, "FOLD", 3)
     if not renames:
         for source in SOURCES:  # a local disk needs them
             (tmp_path / "segments" / segments.quote_name(source)).mkdir(parents=True)

@@ -306,7 +306,7 @@ class State:
     def journal(self, unit: str) -> Journal:
         """Return a unit's journal of micro-batches."""
         if unit not in self._journals:
-            self._journals[unit] = Journal.open(self.place, unit) if self._kept else Journal(None, unit)
+            self._journals[unit] = Journal(self.place if self._kept else None, unit)
         return self._journals[unit]
 
     def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:
