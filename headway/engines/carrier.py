@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
+from headway.columns import quiet
 from headway.connectors.protocol import Malformed
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.loop import Carrier, Loop
@@ -37,6 +38,16 @@ class Given(NamedTuple):
     stack: contextlib.ExitStack
     """What is closed when the run ends, however it ends."""
     stopping: Stopping
+
+
+@contextlib.contextmanager
+def giving(checked: CheckedNetwork, settings: RunSettings, clock: Clock) -> Iterator[Given]:
+    """Provide what a run is given; its stack is unwound at the end, undisturbed by signals."""
+    with quiet(), Stopping(settings.control) as stopping, contextlib.ExitStack() as stack:
+        try:
+            yield Given(checked, settings, clock, stack, stopping)
+        finally:
+            stopping.shield()
 
 
 class Run(Carrier):

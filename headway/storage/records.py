@@ -71,8 +71,11 @@ class Records(Generic[_R]):
     def _leave_out(self, floor: int, folded: int = -1) -> list[str]:
         """Hold no longer what is before the floor, or folded; return these files."""
         least = {"jsonl": floor, "json": max(floor, folded + 1)}
-        waste = [(suffix, one) for suffix, some in self._held.items() for one in some if one < least[suffix]]
-        return [self.file(one, suffix) for suffix, one in waste if self._held[suffix].pop(one) is not None]
+        waste = []
+        for suffix, some in self._held.items():
+            waste += [self.file(number, suffix) for number in some if number < least[suffix]]
+            self._held[suffix] = {number: data for number, data in some.items() if number >= least[suffix]}
+        return waste
 
     def write(self, number: int, line: bytes) -> None:
         """Make a record durable and visible: a new one, or the newest again."""
@@ -83,7 +86,7 @@ class Records(Generic[_R]):
             self._held["jsonl"][last] = b""
             self._place.delete(self._leave_out(0, last))
         self._place.write(self.file(number), line, sync=self._sync)
-        singles[number] = line
+        self._held["json"][number] = line
 
     def forget(self, floor: int) -> None:
         """Delete the files that are entirely before a number."""

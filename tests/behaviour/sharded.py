@@ -167,7 +167,7 @@ class _Run:
             elif not self.ingest.more_in_turn and not self.finished():
                 self.wait(deadline)
         for result in self.results.values():
-            result.close()
+            result.writer.close()
         tables = {name: one.table for name, one in self.results.items() if one.table is not None}
         return RunResult(tables, self.summary(), self.letters.table())
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.columns import quiet
-from headway.engines.carrier import Given
+from headway.engines.carrier import Given, giving
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import Round, Start, Started, Wait
@@ -19,7 +19,6 @@ from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Parts, Process, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine
-from headway.engines.signals import ending
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
@@ -37,14 +36,9 @@ class LocalEngine:
     """Runs networks in this process."""
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
-        """Run until all inputs have ended and everything is delivered.
-
-        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
-        aborts: nothing is delivered to files.
-        """
-        with ending(settings.control) as (stack, stopping), quiet():
-            carrier = Threads if settings.schedule.threads else Local
-            return carrier(Given(checked, settings, settings.clock or WallClock(), stack, stopping)).go()
+        """Run until all inputs have ended and everything is delivered."""
+        with giving(checked, settings, settings.clock or WallClock()) as given:
+            return (Threads if settings.schedule.threads else Local)(given).go()
 
 
 class Local(Process):

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
-from headway.columns import NEVER, quiet
+from headway.columns import NEVER
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Awaited
-from headway.engines.carrier import Given
+from headway.engines.carrier import Given, giving
 from headway.engines.ingest import blame
 from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
 from headway.engines.models import LOCAL, Model
@@ -28,7 +28,6 @@ from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process
 from headway.engines.runs import RunResult, RunSettings, register_engine
-from headway.engines.signals import ending
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
@@ -46,15 +45,11 @@ class SimEngine:
     """Runs networks in virtual time."""
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
-        """Run until all inputs have ended and everything is delivered.
-
-        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
-        aborts: nothing is delivered to files.
-        """
+        """Run until all inputs have ended and everything is delivered."""
         if settings.clock is not None:
             raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
-        with ending(settings.control) as (stack, stopping), quiet():
-            return Simulation(Given(checked, settings, ManualClock(), stack, stopping)).go()
+        with giving(checked, settings, ManualClock()) as given:
+            return Simulation(given).go()
 
 
 class Simulation(Process):

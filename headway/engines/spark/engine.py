@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
-from headway.columns import quiet
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
-from headway.engines.carrier import Given, Run
+from headway.engines.carrier import Given, Run, giving
 from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
 from headway.engines.runs import RunResult, RunSettings
-from headway.engines.signals import ending
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
 from headway.engines.spark.driver.queries import describe_gone
@@ -34,13 +32,11 @@ class SparkEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. With a state
-        directory the run only stops, and can be continued. A second signal aborts, and so does the first while queries
-        start.
+        With a state directory, the first signal only stops the run, and it can be continued. While queries start, the
+        first one aborts.
         """
-        clock = settings.clock or WallClock()
-        with ending(settings.control) as (stack, stopping), quiet():
-            given = Given(checked, settings, clock, stack, stopping)
+        with giving(checked, settings, settings.clock or WallClock()) as given:
+            stopping = given.stopping
             backend = Backend(given)
             try:
                 stopping.begin()
