@@ -5,23 +5,24 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
+from headway.columns import quiet
 from headway.connectors.protocol import Malformed
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.loop import Carrier, Loop, Manner
+from headway.engines.loop import Carrier, Loop
 from headway.engines.monitor import Sheddable
 from headway.engines.opening import AnOutlet, Outlets
-from headway.engines.reading import Reading, status
-from headway.engines.runs import RunResult, RunSettings
+from headway.engines.reading import Reading
+from headway.engines.runs import OutputStatus, RunResult, RunSettings, Status
 from headway.engines.signals import Stopping
 from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
 from headway.scheduling.policy import Policy
-from headway.totals import Spent, Totals
+from headway.totals import SYSTEM, Spent, Totals
 from headway.trains import NOTHING
 
 LOOK_AGAIN = SECOND // 4
@@ -37,6 +38,16 @@ class Given(NamedTuple):
     stack: contextlib.ExitStack
     """What is closed when the run ends, however it ends."""
     stopping: Stopping
+
+
+@contextlib.contextmanager
+def giving(checked: CheckedNetwork, settings: RunSettings, clock: Clock) -> Iterator[Given]:
+    """Provide what a run is given; its stack is unwound at the end, undisturbed by signals."""
+    with quiet(), Stopping(settings.control) as stopping, contextlib.ExitStack() as stack:
+        try:
+            yield Given(checked, settings, clock, stack, stopping)
+        finally:
+            stopping.shield()
 
 
 class Run(Carrier):
@@ -93,20 +104,12 @@ class Run(Carrier):
         readings.attach(self.sources, feeds, deliveries, outlets.letters, self.schedule)
         self.begun = stopwatch() if begun is None else begun
 
-    def steer(
-        self,
-        workers: int,
-        policy: Policy | None,
-        drops: Sheddable,
-        manner: Manner | None = None,
-        *,
-        ended: bool = False,
-    ) -> None:
+    def steer(self, workers: int, policy: Policy | None, drops: Sheddable, *, ended: bool = False) -> None:
         """Create the loop, and the steering for it."""
         self.readings.workers = workers
         asked, now = policy or self.settings.make_policy(), self.clock.now()
         self.steering = Steering(self.settings, asked, self.readings, drops, now, self.recorder)
-        self.loop = Loop(self, policy, self.schedule, self.steering, self.recorder, manner, ended=ended)
+        self.loop = Loop(self, policy, self.schedule, self.steering, self.recorder, ended=ended)
 
     # What the loop reads
 
@@ -143,10 +146,16 @@ class Run(Carrier):
     def tick(self) -> None:
         """Let a clock tick arrive for windows that have timed out."""
         self.sources.tick()
+        self.entered()
 
     def end(self) -> None:
         """Let the end of all inputs arrive."""
         self.sources.end()
+        self.entered()
+
+    def entered(self) -> None:
+        """Note that something has arrived."""
+        self.peak = max(self.peak, self.queued)
 
     def sleep(self, until: int) -> None:
         """Sleep in real time until a moment, or until a live source delivers or a step ends."""
@@ -192,8 +201,25 @@ class Run(Carrier):
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN
-        told = self.readings, self.totals(), self.seconds, self.waiting, self.queued, self.filled()
-        self.settings.on_status(status(*told))
+        readings, totals = self.readings, self.totals()
+        sums = totals.delivered.tolist(), totals.latency.tolist(), totals.utility.tolist(), totals.shed.tolist()
+        outputs = {
+            name: OutputStatus(tuples, latency / tuples if tuples else None, utility / tuples if tuples else None, shed)
+            # totals have one more element, for the whole run
+            for name, tuples, latency, utility, shed in zip(readings.topology.outputs, *sums, strict=False)
+        }
+        status = Status(
+            self.seconds,
+            int(totals.arrived.sum()),
+            int(totals.delivered[SYSTEM]),
+            self.waiting,
+            self.queued,
+            readings.letters.total,
+            self.filled(),
+            outputs,
+            tuples_before=readings.ingest.before,
+        )
+        self.settings.on_status(status)
 
     def result(self, stopped_by: str | None, of_engine: Mapping[str, Any]) -> RunResult:
         """Complete the outputs and return the run's result; `of_engine` extends the summary."""

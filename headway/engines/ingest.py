@@ -221,11 +221,6 @@ class Ingest:
         return self.stopped or all(feed.ended and feed.waiting == 0 for feed in self._feeds)
 
     @property
-    def tuples(self) -> int:
-        """Tuples that have arrived."""
-        return sum(feed.tuples for feed in self._feeds)
-
-    @property
     def before(self) -> int:
         """Tuples that had arrived before this process resumed the run."""
         return int(self._before.sum())
@@ -275,12 +270,6 @@ class Ingest:
         """Take in no more tuples, as if all inputs had ended."""
         self.stopped = True
         self._stop.set()
-
-    def close(self) -> None:
-        """Stop, and close the readers."""
-        self.stop()
-        for feed in self._feeds:
-            feed.reader.close()
 
     def pull(self, hungry: bool) -> int:
         """Let tuples arrive: those that are due, and, if `hungry`, the next ones of sources without rates.

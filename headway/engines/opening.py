@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -160,14 +160,6 @@ def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextl
     return readers
 
 
-def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
-    """Return the run's dead letters, and the writer of their file if the user wants one."""
-    sink = None
-    if settings.dead_letters is not None:
-        sink = open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
-    return DeadLetters(settings.strict, None if sink is None else sink.write), sink
-
-
 class Destination(NamedTuple):
     """An output and where it goes: where the run says, otherwise where the network file says."""
 
@@ -205,14 +197,6 @@ class Outlet:
         """Do everything needed to complete the output, except making it visible."""
         prepare(self.writer)
 
-    def close(self) -> None:
-        """Complete the output. Must be prepared."""
-        self.writer.close()
-
-    def abort(self) -> None:
-        """Abort, unless it is complete."""
-        self.writer.abort()
-
 
 AnOutlet = TypeVar("AnOutlet", bound=Outlet)
 
@@ -230,7 +214,8 @@ class Outlets(Generic[AnOutlet]):
     ) -> None:
         """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted."""
         self._stopping = stopping
-        self._open: list[Any] = []  # outputs and dead letters, which are completed and aborted alike
+        self._letters: list[Writer] = []  # the writer of their file, if the user wants one
+        self._complete = False
         self.outlets: dict[str, AnOutlet] = {}
         stack.callback(self._abort)
         network = checked.network
@@ -244,9 +229,9 @@ class Outlets(Generic[AnOutlet]):
                 else:
                     to = Destination(output, schema, thaw(output.sink), network.folder, network.trust)
                 self.outlets[name] = make(to)
-                self._open.append(self.outlets[name])
-            self.letters, letter_sink = open_letters(settings)
-            self._open += [] if letter_sink is None else [letter_sink]
+            if settings.dead_letters is not None:
+                self._letters = [open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)]
+            self.letters = DeadLetters(settings.strict, self._letters[0].write if self._letters else None)
 
     @property
     def deliveries(self) -> dict[str, Delivery]:
@@ -258,14 +243,19 @@ class Outlets(Generic[AnOutlet]):
 
         Slow and fallible work comes first and can be interrupted. Then all files get their names together.
         """
-        for one in self._open:
-            prepare(one)
+        for one in self.outlets.values():
+            one.prepare()
+        for letters in self._letters:
+            prepare(letters)
         self._stopping.shield()
-        for one in self._open:
-            one.close()
-        self._open.clear()
+        for writer in self._writers():
+            writer.close()
+        self._complete = True
         return {name: table for name, one in self.outlets.items() if (table := one.table) is not None}
 
+    def _writers(self) -> list[Writer]:
+        return [*(one.writer for one in self.outlets.values()), *self._letters]
+
     def _abort(self) -> None:
-        for one in self._open:
-            one.abort()
+        for writer in () if self._complete else self._writers():
+            writer.abort()

@@ -18,11 +18,10 @@ from headway.costs import CostModel, UnitCostModel, UnitCosts, default_arcs, sha
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.runs import OutputStatus, Status
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Layout, Measures, OutputReadings, Unit
 from headway.structure import owner
-from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
+from headway.totals import NOTHING_SPENT, Spent, Totals
 
 
 class Reading(Measures):
@@ -150,29 +149,3 @@ class Reading(Measures):
             boxes=self.statistics.readings(),
             spent=spent,
         )
-
-
-def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:
-    """Return a run's progress; `waiting` are tuples and `memory` bytes in queues."""
-    rows = zip(
-        reading.topology.outputs,
-        totals.delivered.tolist(),
-        totals.latency.tolist(),
-        totals.utility.tolist(),
-        totals.shed.tolist(),
-        strict=False,  # totals have one more element, for the whole run
-    )
-    return Status(
-        seconds,
-        int(totals.arrived.sum()),
-        int(totals.delivered[SYSTEM]),
-        waiting,
-        memory,
-        reading.letters.total,
-        paused,
-        {
-            name: OutputStatus(tuples, latency / tuples if tuples else None, utility / tuples if tuples else None, shed)
-            for name, tuples, latency, utility, shed in rows
-        },
-        tuples_before=reading.ingest.before,
-    )

@@ -29,7 +29,6 @@ COMPETITORS = 3
 
 _DIGITS = 6
 """Digits shown of a term; with fewer, units that differ slightly would seem equal."""
-"""The oldest tuple's moment in a snapshot if none waits."""
 
 Values = tuple[float, ...]
 Terms = tuple[tuple[str, float], ...]

@@ -140,7 +140,11 @@ class Engine(Protocol):
     """Executes networks."""
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
-        """Run until all inputs have ended and everything is delivered, or raise a HeadwayError."""
+        """Run until all inputs have ended and everything is delivered, or raise a HeadwayError.
+
+        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
+        aborts: nothing is delivered to files.
+        """
 
 
 _engines = Registry[Callable[[], Engine]]("engine", HeadwayError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -151,13 +151,3 @@ class Stopping:
     def _give_up(self, number: int) -> None:
         self._deaf = True
         leave(number, None)
-
-
-@contextmanager
-def ending(control: Control | None) -> Iterator[tuple[ExitStack, Stopping]]:
-    """Provide a run's cleanup stack, which is unwound undisturbed by signals, and its `Stopping`."""
-    with Stopping(control) as stopping, ExitStack() as stack:
-        try:
-            yield stack, stopping
-        finally:
-            stopping.shield()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,19 @@ _WORDS = 512
 """Words in a row of large data: four kilobytes, the size of a page."""
 _SIGNS = 8
 """Hexadecimal digits of a checksum."""
+
+
+@contextmanager
+def intact(what: str, advice: str = RESTORE) -> Iterator[None]:
+    """Raise a RunError if `what`, which is read within this context, is missing or damaged."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise RunError(f"{what} is missing; {advice}") from error
+    except FAILURES as error:
+        raise RunError(f"{what} cannot be read: {reason(error)}; {advice}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RunError(f"{what} is damaged: {reason(error)}; {advice}") from error
 
 
 def checksum(data: Any, start: int = 0) -> int:
@@ -89,21 +103,14 @@ def read_table(name: str) -> pa.Table:
     Raises a RunError that names a file that is missing or damaged.
     """
     data = verify_table(name)
-    try:
+    with intact(f"'{name}'"):
         return pa.ipc.open_file(pa.BufferReader(data)).read_all()
-    except FAILURES as error:
-        raise RunError(f"'{name}' is damaged: {reason(error)}; {RESTORE}") from error
 
 
 def verify_table(name: str) -> pa.Buffer:
     """Return the bytes of a table's file after checking all; a RunError names it if it is missing or damaged."""
-    found = _NAMED.search(name)
-    try:
-        data = open_input(name).read_buffer()
-    except FileNotFoundError as error:
-        raise RunError(f"'{name}' is missing; {RESTORE}") from error
-    except FAILURES as error:
-        raise RunError(f"'{name}' cannot be read: {reason(error)}; {RESTORE}") from error
-    if found is None or int(found[1], 16) != bulk_checksum(data):
-        raise RunError(f"'{name}' is damaged: its checksum is wrong; {RESTORE}")
-    return data
+    with intact(f"'{name}'"):
+        data, found = open_input(name).read_buffer(), _NAMED.search(name)
+        if found is None or int(found[1], 16) != bulk_checksum(data):
+            raise ValueError("its checksum is wrong")
+        return data

@@ -1,7 +1,6 @@
 """Commits: one line of JSON for everything that one append logged. They alone define what is in the log.
 
-`commits/<sequence>.json` holds one commit. Every FOLD of them are folded into `commits/<last sequence>.jsonl`, so
-that a long log is recovered from few files. `commits/<sequence>.floor` says that everything before this sequence is
+They are kept as `Records` under their sequence. `commits/<sequence>.floor` says that everything before this sequence is
 forgotten: it is written before anything is deleted. Every name is written once, and atomically.
 
 The exception is `commits/newest` on a local disk: it is replaced after every commit and names it, so that a log whose
@@ -16,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.errors import RunError
-from headway.storage.checked import seal, unseal
-from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
+from headway.storage.checked import intact, seal, unseal
+from headway.storage.filesystems import FAILURES, Place
+from headway.storage.records import Records
 from headway.storage.segments import MEND, LogSegment
 from headway.trains import NOTHING, Tick
-
-FOLD = 256
-"""How many single commits are folded into one file."""
 
 _COMMITS = "commits"
 _NEWEST = f"{_COMMITS}/newest"
@@ -81,80 +78,45 @@ class CommitFiles:
     """The directory `commits` of a log. Used by one thread at a time; raises what the file system raises."""
 
     def __init__(self, place: Place, sync: bool) -> None:
-        self._place = place
-        self._sync = sync
-        self._held: dict[str, list[int]] = {"json": [], "jsonl": [], "floor": []}
-        """By suffix, the sequences in the names of existing files: single commits, folded ones, floors."""
+        self._place, self._sync = place, sync
+        names = f"{_COMMITS}/{{:012d}}"
+        self._records = Records(place, names, "the log's commit", Commit.from_line, sync, MEND)
+        self._floor: str | None = None
+        """The newest file that says what is forgotten."""
 
     def recover(self) -> tuple[list[Commit], int]:
         """Return the commits still held, in order, and the largest arrival number that is forgotten.
 
         Deletes files that are temporary, forgotten or folded. A RunError names a commit that is damaged or missing.
         """
-        held = self._held
         sizes = self._place.files(_COMMITS)
-        waste = [file for file in sizes if file.endswith(TEMPORARY)]
-        for file in sizes:
-            stem, _, suffix = file.rpartition("/")[2].partition(".")
-            if stem.isdecimal() and suffix in held:
-                held[suffix].append(int(stem))
-        for sequences in held.values():
-            sequences.sort()
-        floor, forgotten = self._read_floor()
-        folded, singles = held["jsonl"][-1] if held["jsonl"] else -1, held["json"]
-        unwritten = bool(singles) and singles[-1] > folded and sizes[_file(singles[-1], "json")] == 0
-        if unwritten:  # if files appear before they are complete, the newest may be empty: its append never returned
-            waste.append(_file(singles.pop(), "json"))
-        waste += self._leave_out(floor, folded)
-        files = [_file(sequence, suffix) for suffix in ("jsonl", "json") for sequence in held[suffix]]
-        commits = [commit for part in self._place.each(self._read, files) for commit in part]
+        *old, self._floor = [None, *sorted(file for file in sizes if file.endswith(".floor"))]
+        floor, forgotten = 0, NOTHING
+        if self._floor is not None:
+            floor = int(self._floor.rpartition("/")[2].partition(".")[0])
+            forgotten = self._sealed(self._floor, self._place.read(self._floor), "issued")
+        commits, waste = self._records.recover(sizes, floor)
         commits = [commit for commit in commits if commit.sequence >= floor]
         self._check_order(commits, floor)
-        if not unwritten:
+        if not self._records.unwritten:
             self._check_newest(commits, sizes)
-        self._place.delete(waste)
+        self._place.delete([*waste, *filter(None, old)])
         return commits, forgotten
 
-    def _read_floor(self) -> tuple[int, int]:
-        if not self._held["floor"]:
-            return 0, NOTHING
-        floor = self._held["floor"][-1]
-        file = _file(floor, "floor")
-        return floor, self._sealed(file, self._place.read(file), "issued")
-
     def _sealed(self, file: str, data: bytes, key: str) -> int:
-        try:
+        with intact(f"the log's file '{self._place.name(file)}'", MEND):
             return int(unseal(data)[key])
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {MEND}") from error
-
-    def _leave_out(self, floor: int, folded: int = -1) -> list[str]:
-        """Remove from `_held` what is before the floor, or folded; return these files."""
-        least = {"json": max(floor, folded + 1), "jsonl": floor, "floor": max(self._held["floor"], default=0)}
-        waste = []
-        for suffix, sequences in self._held.items():
-            waste += [_file(sequence, suffix) for sequence in sequences if sequence < least[suffix]]
-            sequences[:] = [sequence for sequence in sequences if sequence >= least[suffix]]
-        return waste
-
-    def _read(self, file: str) -> list[Commit]:
-        name = self._place.name(file)
-        try:
-            return [Commit.from_line(line) for line in self._place.read(file).splitlines()]
-        except FAILURES as error:
-            raise RunError(f"the log's commit '{name}' cannot be read: {reason(error)}; {MEND}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"the log's commit '{name}' is damaged ({reason(error)}); {MEND}") from error
 
     def _check_order(self, commits: Sequence[Commit], floor: int) -> None:
+        file, name = self._records.file, self._place.name
         if not commits and floor:
-            raise RunError(f"the log's commit '{self._place.name(_file(floor, 'json'))}' is missing; {MEND}")
-        if commits and not self._held["floor"] and commits[0].sequence:
-            file = _file(commits[0].sequence, "floor")
-            raise RunError(f"the log's file '{self._place.name(file)}' is missing, or commits are; {MEND}")
+            raise RunError(f"the log's commit '{name(file(floor))}' is missing; {MEND}")
+        if commits and self._floor is None and commits[0].sequence:
+            first = name(file(commits[0].sequence, "floor"))
+            raise RunError(f"the log's file '{first}' is missing, or commits are; {MEND}")
         for expected, commit in enumerate(commits, floor):
             if commit.sequence != expected:
-                raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {MEND}")
+                raise RunError(f"the log's commit '{name(file(expected))}' is missing; {MEND}")
 
     def _check_newest(self, commits: Sequence[Commit], sizes: Mapping[str, int]) -> None:
         """Refuse a log whose last commit is missing. After a power failure the file that names it may be empty."""
@@ -163,36 +125,19 @@ class CommitFiles:
             return
         newest = self._sealed(_NEWEST, data, "sequence")
         if newest > (commits[-1].sequence if commits else -1):
-            file, by = self._place.name(_file(newest, "json")), self._place.name(_NEWEST)
+            file, by = self._place.name(self._records.file(newest)), self._place.name(_NEWEST)
             raise RunError(f"the log's commit '{file}' is missing, which '{by}' names; {MEND}")
 
     def write(self, commit: Commit) -> None:
         """Make a commit durable and visible."""
-        self._place.write(_file(commit.sequence, "json"), commit.to_line(), sync=self._sync)
+        self._records.write(commit.sequence, commit.to_line())
         if self._place.local:  # on remote file systems it may cost as much as the commit
             with suppress(*FAILURES):  # the commit is durable, and an older name does no harm
                 self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
-        singles = self._held["json"]
-        if not singles or singles[-1] != commit.sequence:
-            singles.append(commit.sequence)
-
-    def fold(self, commits: Sequence[Commit]) -> None:
-        """Fold the single commits, the newest of `commits`, into one file if there are FOLD of them or more."""
-        singles = self._held["json"]
-        if len(singles) < FOLD:
-            return
-        lines = b"".join([commit.to_line() for commit in commits[-len(singles) :]])
-        self._place.write(_file(singles[-1], "jsonl"), lines, sync=self._sync)
-        self._held["jsonl"].append(singles[-1])
-        self._held["json"] = []
-        self._place.delete([_file(sequence, "json") for sequence in singles])
 
     def forget(self, floor: int, issued: int) -> None:
         """Forget the commits before a sequence, whose largest arrival number was `issued`, durably."""
-        self._place.write(_file(floor, "floor"), seal({"issued": issued}), sync=self._sync)
-        self._held["floor"].append(floor)
-        self._place.delete(self._leave_out(floor))
-
-
-def _file(sequence: int, suffix: str) -> str:
-    return f"{_COMMITS}/{sequence:012d}.{suffix}"
+        old, self._floor = self._floor, self._records.file(floor, "floor")
+        self._place.write(self._floor, seal({"issued": issued}), sync=self._sync)
+        self._place.delete([old] if old not in (None, self._floor) else [])
+        self._records.forget(floor)

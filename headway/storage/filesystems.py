@@ -121,11 +121,7 @@ class Place:
 
     def delete(self, relatives: Iterable[str]) -> None:
         """Delete files; missing ones are ignored."""
-        if self.local:
-            for relative in relatives:
-                (Path(self.base) / relative).unlink(missing_ok=True)
-        else:
-            self.each(self._delete, list(relatives))
+        self.each(self._delete, list(relatives))
 
     def _delete(self, relative: str) -> None:
         with suppress(FileNotFoundError):

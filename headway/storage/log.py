@@ -160,7 +160,6 @@ class Log:
             self._check_numbers(filled, issued, ticks, end)
             sequence = self.newest.sequence + 1
             try:
-                self._files.fold(self._commits)
                 written = self._place.each(lambda source: self._write(source, filled[source], sequence), list(filled))
                 refused = self.refused
                 for refusal in refusals:

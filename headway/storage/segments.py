@@ -21,8 +21,8 @@ import pyarrow as pa
 from headway.columns import Int64s
 from headway.errors import RunError
 from headway.network.schema import Schema
-from headway.storage.checked import bulk_checksum
-from headway.storage.filesystems import FAILURES, Place, Stat, open_input, reason, stat
+from headway.storage.checked import bulk_checksum, intact
+from headway.storage.filesystems import Place, Stat, open_input, stat
 from headway.trains import Train, constant
 
 NUMBER = "__number"
@@ -150,7 +150,7 @@ class Opened:
         """Open a file that `Place.name` named; raises a ValueError if its checksum is not `crc`."""
         data = open_input(name).read_buffer()
         if bulk_checksum(data) != crc:
-            raise ValueError("it is damaged: its checksum is wrong")
+            raise ValueError("its checksum is wrong")
         self.crc = crc
         reader = pa.ipc.open_file(pa.BufferReader(data))
         batch = reader.get_batch(0)
@@ -183,23 +183,14 @@ class OpenSegments:
 
     def open(self, name: str, source: str, crc: int) -> Opened:
         """Return a segment; a RunError names a file that is missing or damaged."""
-        try:
-            return self._open(name, crc)
-        except FileNotFoundError as error:
-            raise RunError(f"source '{source}': the log's segment '{name}' is missing; {MEND}") from error
-        except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
-            raise RunError(
-                f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {MEND}"
-            ) from error
-
-    def _open(self, name: str, crc: int) -> Opened:
-        found = stat(name)
-        with self._lock:
-            opened = self._opened.get(name)
-            if opened is not None and (opened.stat, opened.crc) == (found, crc):
-                self._opened.move_to_end(name)
-                return opened
-        opened = Opened(name, found, crc)
+        with intact(f"source '{source}': the log's segment '{name}'", MEND):
+            found = stat(name)
+            with self._lock:
+                opened = self._opened.get(name)
+                if opened is not None and (opened.stat, opened.crc) == (found, crc):
+                    self._opened.move_to_end(name)
+                    return opened
+            opened = Opened(name, found, crc)
         with self._lock:
             before = self._opened.pop(name, None)
             self._bytes += found.size - (0 if before is None else before.stat.size)

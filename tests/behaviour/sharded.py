@@ -107,7 +107,9 @@ class _Run:
         ]
         self.feeds = feeds
         self.ingest = Ingest(feeds, self.clock, self.chance.choice((7, 65_536, 65_536)), self.refuse)
-        stack.callback(self.ingest.close)
+        for feed in feeds:
+            stack.callback(feed.reader.close)
+        stack.callback(self.ingest.stop)
 
     def open(self, name: str) -> Reader:
         source = self.checked.network.source(name)
@@ -165,7 +167,7 @@ class _Run:
             elif not self.ingest.more_in_turn and not self.finished():
                 self.wait(deadline)
         for result in self.results.values():
-            result.close()
+            result.writer.close()
         tables = {name: one.table for name, one in self.results.items() if one.table is not None}
         return RunResult(tables, self.summary(), self.letters.table())
 
@@ -278,7 +280,7 @@ class _Run:
     def summary(self) -> dict[str, Any]:
         return {
             "engine": "sharded",
-            "tuples_in": self.ingest.tuples,
+            "tuples_in": sum(feed.tuples for feed in self.feeds),
             "boxes": {box.name: {"ignored": self.ignored[box.name]} for box in self.checked.order},
             "outputs": {name: one.delivery.summary() for name, one in self.results.items()},
             "dead_letters": self.letters.summary(),

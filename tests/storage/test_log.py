@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from headway.columns import Column
 from headway.errors import InputError, RunError
 from headway.network.schema import Schema
-from headway.storage import commits, segments
 from headway.storage import log as log_module
+from headway.storage import records, segments
 from headway.storage.checked import seal
 from headway.storage.filesystems import Place, locate
 from headway.storage.log import Log, read_slice
@@ -214,10 +214,10 @@ def check_rest(log: Log, model: Model) -> None:
 @examples(40)
 @given(appends(), st.data())
 def test_dropping(tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject) -> None:
-    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), commits.FOLD
+    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), records.FOLD
     model = Model()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commits, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
+        patch.setattr(records, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
         log = Log(path, SCHEMAS, sync=False, keep_seconds=keep / 10**9)
         fill(log, model, drawn)
         for _ in range(data.draw(st.integers(1, 3))):
@@ -286,7 +286,7 @@ def test_no_file_stays_mapped_when_the_log_is_gone(tmp_path: Path) -> None:
 
 
 def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FOLD", 10)
+    monkeypatch.setattr(records, "FOLD", 10)
     log = Log(str(tmp_path), SCHEMAS, sync=False)
     for number in range(35):
         log.append({"a": train([number])}, number, number, positions={"a": number + 1})
@@ -315,7 +315,7 @@ def test_the_last_commit_is_missed_too(tmp_path: Path) -> None:
     assert (tmp_path / "segments/a/000000000002.arrow").exists(), "what is refused stays as it is"
     last.write_bytes(commit)
     newest.write_bytes(named.replace(b"2", b"1"))
-    with pytest.raises(RunError, match=r"commits/newest' is damaged; .*--state"):
+    with pytest.raises(RunError, match=r"commits/newest' is damaged: .*--state"):
         Log(str(tmp_path), SCHEMAS)
     for harmless in (b"", bytes(9), seal({"sequence": 1})):  # after a power failure, and a kill between the two
         newest.write_bytes(harmless)
@@ -341,8 +341,8 @@ def damage(kind: str, root: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("damaged commit", r"0001\.json' is damaged .*--state"),
-        ("strange commit", r"0001\.json' is damaged .*--state"),
+        ("damaged commit", r"0001\.json' is damaged: .*--state"),
+        ("strange commit", r"0001\.json' is damaged: .*--state"),
         ("empty commit", r"0001\.json' is .*--state"),
         ("missing commit", r"0001\.json' is missing; .*--state"),
         ("missing segment", r"source 'a'.*0001\.arrow' is missing; .*--state"),
@@ -422,7 +422,7 @@ def test_a_remote_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, r
 
     monkeypatch.setattr(log_module, "locate", remote)
     monkeypatch.setattr(Place, "name", lambda self, relative: f"{self.root}/{relative}")
-    monkeypatch.setattr(commits, "FOLD", 3)
+    monkeypatch.setattr(records, "FOLD", 3)
     if not renames:
         for source in SOURCES:  # a local disk needs them
             (tmp_path / "segments" / segments.quote_name(source)).mkdir(parents=True)

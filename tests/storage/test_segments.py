@@ -127,7 +127,7 @@ def test_errors_name_the_file_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"x\.arrow' has 2 rows, not rows 1 to 5"):
         read_slice(LogSlice("s", str(path), 1, 5, 1, 5, whole.crc), ONE)
     path.write_bytes(b"no arrow")
-    with pytest.raises(RunError, match=r"x\.arrow' cannot be read: .*--state"):
+    with pytest.raises(RunError, match=r"x\.arrow' is damaged: its checksum is wrong; .*--state"):
         read_slice(whole, ONE)
     path.unlink()
     with pytest.raises(RunError, match=r"x\.arrow' is missing; restore"):

@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.columns import quiet
-from headway.engines.carrier import Given
+from headway.engines.carrier import Given, giving
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
-from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
+from headway.engines.loop import Round, Start, Started, Wait
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Parts, Process, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine
-from headway.engines.signals import ending
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
@@ -37,14 +36,9 @@ class LocalEngine:
     """Runs networks in this process."""
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
-        """Run until all inputs have ended and everything is delivered.
-
-        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
-        aborts: nothing is delivered to files.
-        """
-        with ending(settings.control) as (stack, stopping), quiet():
-            carrier = Threads if settings.schedule.threads else Local
-            return carrier(Given(checked, settings, settings.clock or WallClock(), stack, stopping)).go()
+        """Run until all inputs have ended and everything is delivered."""
+        with giving(checked, settings, settings.clock or WallClock()) as given:
+            return (Threads if settings.schedule.threads else Local)(given).go()
 
 
 class Local(Process):
@@ -69,10 +63,10 @@ class Local(Process):
         self._bytes_before = 0
         self._byte_time = 0.0  # bytes in queues, integrated over nanoseconds
         policy = self.settings.make_policy()
-        only = self._only_step(policy.indifferent)
-        self._cursors = self.runtime.cursors if only else list[Cursor]()
+        self.only = self._only_step(policy.indifferent)
+        self._cursors = self.runtime.cursors if self.only else list[Cursor]()
         drops = RuntimeDrops(self.readings, self.train, self._effort)
-        self.steer(self.worker_count, policy, drops, Manner(only=only))
+        self.steer(self.worker_count, policy, drops)
 
     def _only_step(self, indifferent: bool) -> Step | None:
         """Return the only step that any plan could contain, or None.
@@ -88,7 +82,7 @@ class Local(Process):
         """Run until the end."""
         try:
             self.stopping.begin()
-            drive(self.loop, self)
+            self.loop.run()
         except BaseException:
             self._steps.give_up()
             raise
@@ -169,13 +163,10 @@ class Local(Process):
         self._moved = ended > 0
         return Round(self.clock.now(), ended, self.stopping.commands())
 
-    def admit(self, asks: bool) -> None:
-        """Let tuples arrive."""
-        begun = stopwatch()
-        if self.sources.pull(asks):
-            self._bytes_before = self.runtime.board.bytes
-            self.peak = max(self.peak, self._bytes_before)
-        self.intake += stopwatch() - begun
+    def entered(self) -> None:
+        """Note that something has arrived."""
+        self._bytes_before = self.runtime.board.bytes
+        self.peak = max(self.peak, self._bytes_before)
 
     def start(self, start: Start) -> Started:
         """Carry out the steps of a plan, or hand them to workers.

@@ -17,7 +17,7 @@ from headway.catalog import members
 from headway.clock import MILLISECOND, stopwatch
 from headway.columns import quiet
 from headway.engines.carrier import Given
-from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait, drive
+from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process, fail
@@ -49,7 +49,7 @@ class Threads(Process):
         self.stopping.begin()
         try:
             self._threads.start()
-            drive(self.loop, self)
+            self.loop.run()
         finally:
             self._threads.close()
         self.readings.check_drained()
@@ -73,22 +73,9 @@ class Threads(Process):
         self.peak = max(self.peak, self.runtime.board.bytes)
         return Round(self.clock.now(), 0, self.stopping.commands())
 
-    def tick(self) -> None:
-        """Let a clock tick arrive."""
-        super().tick()
-        self._threads.notify()
-
-    def admit(self, asks: bool) -> None:
-        """Let tuples arrive."""
-        begun = stopwatch()
-        if self.sources.pull(asks):
-            self.peak = max(self.peak, self.runtime.board.bytes)  # before boxes take it
-            self._threads.notify()
-        self.intake += stopwatch() - begun
-
-    def end(self) -> None:
-        """Let the end arrive."""
-        super().end()
+    def entered(self) -> None:
+        """Note that something has arrived, and call the boxes that it is for."""
+        super().entered()  # before boxes take it
         self._threads.notify()
 
     def start(self, start: Start) -> Started:

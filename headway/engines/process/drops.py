@@ -174,11 +174,7 @@ class RuntimeDrops:
             cursor.drop = drop
         box = self._runtime.boxes[entry.consumer]
         stands = [one.drop for one in box.cursors]
-        self._kept_at[entry.consumer] = np.mean([1.0 if one is None else self._share(one) for one in stands])
-
-    @staticmethod
-    def _share(drop: object) -> float:
-        return drop.sieve.keep if isinstance(drop, DropBox) else 1.0
+        self._kept_at[entry.consumer] = np.mean([1.0 if one is None else one.sieve.keep for one in stands])
 
     def seen(self, entry: Entry) -> int:
         """Return how many tuples have been taken or handed on at an entry."""

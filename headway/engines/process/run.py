@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NoReturn
 
-from headway.clock import SECOND
+from headway.clock import SECOND, stopwatch
 from headway.connectors.protocol import Reader
 from headway.engines.carrier import Given, Run
 from headway.engines.opening import Outlet, Outlets, open_readers
@@ -55,17 +55,13 @@ class Process(Run):
         ]
         chunk = min(max(16 * self.train, _LEAST_READ), _MOST_READ)
         readings = RuntimeReading(checked, self.runtime, self.units)
-        full = self.read_until()
+        full = (lambda: True) if self.virtual else self.filled  # in virtual time, a pull reads once
         super().__init__(given, readings, outlets, self.feeds, letters.refuse, chunk=chunk, enough=chunk, full=full)
         self._timed = [box for box in self.runtime.boxes if box.timed]
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Return a source's reader as this carrier needs it."""
         return reader
-
-    def read_until(self) -> Callable[[], bool]:
-        """Return the condition at which a pull stops reading tuples that are due, because there are enough."""
-        return self.filled
 
     @property
     def queued(self) -> int:
@@ -86,6 +82,13 @@ class Process(Run):
             if box.deadline is not None and box.deadline <= now:
                 box.deadline = None  # until the tick has reached the box
         super().tick()
+
+    def admit(self, asks: bool) -> None:
+        """Let tuples arrive."""
+        begun = stopwatch()
+        if self.sources.pull(asks):
+            self.entered()
+        self.intake += stopwatch() - begun
 
     @property
     def waiting(self) -> int:

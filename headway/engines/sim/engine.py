@@ -7,6 +7,7 @@ event. So results are those of any other engine, and all times are exact and rep
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -16,18 +17,17 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
-from headway.columns import NEVER, quiet
+from headway.columns import NEVER
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Wrapped
-from headway.engines.carrier import Given
+from headway.engines.carrier import Given, giving
 from headway.engines.ingest import blame
-from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
+from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
 from headway.engines.models import LOCAL, Model
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process
 from headway.engines.runs import RunResult, RunSettings, register_engine
-from headway.engines.signals import ending
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
@@ -45,22 +45,18 @@ class SimEngine:
     """Runs networks in virtual time."""
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
-        """Run until all inputs have ended and everything is delivered.
-
-        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
-        aborts: nothing is delivered to files.
-        """
+        """Run until all inputs have ended and everything is delivered."""
         if settings.clock is not None:
             raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
-        with ending(settings.control) as (stack, stopping), quiet():
-            return Simulation(Given(checked, settings, ManualClock(), stack, stopping)).go()
+        with giving(checked, settings, ManualClock()) as given:
+            return Simulation(given).go()
 
 
 class Simulation(Process):
     """One run in virtual time."""
 
     engine = "sim"
-
+    virtual = True
     clock: ManualClock
 
     def __init__(self, given: Given) -> None:
@@ -88,25 +84,19 @@ class Simulation(Process):
         self._stirred = True  # whether anything has happened since the last look
         self._looked = 0
         drops = RuntimeDrops(self.readings, self.train, self._effort)
-        self.steer(count, policy, drops, Manner(virtual=True))
+        self.steer(count, policy, drops)
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
         if not reader.live:
             return reader
-        portions = Portions(reader, source, lambda: given.stopping.by is not None)
-        given.stack.callback(portions.release)
-        return portions
-
-    def read_until(self) -> Callable[[], bool]:
-        """Return a condition that stops a pull after one read; `admit` reads the rest."""
-        return lambda: True
+        return Portions(reader, source, lambda: given.stopping.by is not None)
 
     def go(self) -> RunResult:
         """Run until the end."""
         begun = stopwatch()
         self.stopping.begin()
-        drive(self.loop, self)
+        self.loop.run()
         self.readings.check_drained()
         told = {
             "real_seconds": (stopwatch() - begun) / 1e9,
@@ -290,19 +280,16 @@ class Simulation(Process):
 class Portions(Wrapped):
     """Reads a live source in full portions: waits until one is complete, the source ends, or the run is stopped.
 
-    The size in which live tuples come in depends on timing, and a simulation must not. A separate thread reads the
-    source, one request at a time, so that a silent source cannot keep the run from ending.
+    The size in which live tuples come in depends on timing, and a simulation must not. Each read has a thread of its
+    own, so that a silent source cannot keep the run from ending.
     """
 
     def __init__(self, reader: Reader, source: str, stopped: Callable[[], bool]) -> None:
-        """Wrap a source's reader; stop waiting when `stopped` returns True. Nothing is read before the first `read`."""
+        """Wrap a source's reader; stop waiting when `stopped` returns True."""
         super().__init__(reader)
         self.live = False  # blocking the caller does not delay virtual time
         self._source = source
         self._stopped = stopped
-        self._questions: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Chunk | BaseException | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next `limit` tuples, fewer at the end or among malformed rows.
@@ -321,36 +308,23 @@ class Portions(Wrapped):
         return Chunk(pa.concat_batches([chunk.batch for chunk in chunks]), np.concatenate(due) if due else None)
 
     def _next(self, limit: int) -> Chunk | None:
-        if self._stopped():
-            return None
-        if self._thread is None:
-            name = f"headway-source-{self._source}"
-            self._thread = threading.Thread(target=self._answer, name=name, daemon=True)
-            self._thread.start()
-        self._questions.put(limit)
-        while True:
-            try:
-                answer = self._answers.get(timeout=_LOOK)
-            except queue.Empty:
-                if self._stopped():
-                    return None
-                continue
-            if isinstance(answer, BaseException):
-                raise blame(self._source, answer)
-            return answer
+        answers: queue.SimpleQueue[Chunk | BaseException | None] = queue.SimpleQueue()
 
-    def release(self) -> None:
-        """Make no more requests; the source itself is closed by its opener."""
-        self._questions.put(None)
-
-    def _answer(self) -> None:
-        answer: Chunk | BaseException | None
-        while (limit := self._questions.get()) is not None:
+        def read() -> None:
             try:
-                answer = self._reader.read(limit)
+                answers.put(self._reader.read(limit))
             except BaseException as error:  # passed to the run, which fails with it
-                answer = error
-            self._answers.put(answer)
+                answers.put(error)
+
+        if not self._stopped():
+            threading.Thread(target=read, name=f"headway-source-{self._source}", daemon=True).start()
+        while not self._stopped():
+            with contextlib.suppress(queue.Empty):
+                answer = answers.get(timeout=_LOOK)
+                if isinstance(answer, BaseException):
+                    raise blame(self._source, answer)
+                return answer
+        return None
 
 
 register_engine("sim", SimEngine)

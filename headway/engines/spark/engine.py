@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
-from headway.columns import quiet
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
-from headway.engines.carrier import Given, Run
-from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
+from headway.engines.carrier import Given, Run, giving
+from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
 from headway.engines.runs import RunResult, RunSettings
-from headway.engines.signals import ending
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
 from headway.engines.spark.driver.queries import describe_gone
@@ -34,20 +32,18 @@ class SparkEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. With a state
-        directory the run only stops, and can be continued. A second signal aborts, and so does the first while queries
-        start.
+        With a state directory, the first signal only stops the run, and it can be continued. While queries start, the
+        first one aborts.
         """
-        clock = settings.clock or WallClock()
-        with ending(settings.control) as (stack, stopping), quiet():
-            given = Given(checked, settings, clock, stack, stopping)
+        with giving(checked, settings, settings.clock or WallClock()) as given:
+            stopping = given.stopping
             backend = Backend(given)
             try:
                 stopping.begin()
                 started = backend.start()
                 run = Granting(given, backend)
                 if started:
-                    drive(run.loop, run)
+                    run.loop.run()
                     if run.loop.stopped_by is not None and settings.state is not None:
                         run.seal()  # what is logged but not processed continues in a later run
                 stopped_by = stopping.by
@@ -68,6 +64,7 @@ class Granting(Run):
 
     engine = "spark"
     replays = False
+    ends_at_once = logs = True
     readings: QueryReading
 
     def __init__(self, given: Given, backend: Backend) -> None:
@@ -94,8 +91,8 @@ class Granting(Run):
         # Half of a step's time is not computing, so another unit can use it at little cost. With one worker instead of
         # two on two cores, urgent results waited for long steps of other units (5 s instead of 3 s at worst).
         workers = max(1, min(settings.workers or backend.queries.parallelism, len(units)))
-        manner = Manner(ends_at_once=True, keeps=settings.state is not None, logs=True)
-        self.steer(workers, settings.make_policy(), drops, manner, ended=log.end is not None)
+        self.keeps = settings.state is not None
+        self.steer(workers, settings.make_policy(), drops, ended=log.end is not None)
         if log.end is not None:
             self.sources.stop()
         elif backend.recovered:

@@ -22,12 +22,11 @@ from headway.columns import Floats
 from headway.engines.spark.driver.journal import SIEVES
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.reading import QueryReading
-from headway.errors import RunError
 from headway.shedding.diagnosis import Load
 from headway.shedding.sites import Entry, Site
 from headway.shedding.strategies import work_saved
 from headway.sieves import DropBox, Sieve
-from headway.storage.checked import RESTORE, seal, unseal
+from headway.storage.checked import intact, seal, unseal
 from headway.storage.filesystems import Place
 from headway.trains import Train
 
@@ -56,11 +55,9 @@ class SieveHistory:
         self.written = SIEVES in place.files("")
         """Whether the file exists."""
         if self.written:
-            try:
+            with intact(f"'{place.name(SIEVES)}'"):
                 saved = unseal(place.read(SIEVES))["steps"]
                 self._steps = {unit: [(int(at), dict(sieves)) for at, sieves in steps] for unit, steps in saved.items()}
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise RunError(f"'{place.name(SIEVES)}' is damaged; {RESTORE}") from error
 
     def put(self, unit: str, position: int, source: str, sieve: Sieve | None) -> None:
         """Apply a sieve to a source's tuples above an arrival number; None: all pass."""

@@ -3,8 +3,7 @@
 What each micro-batch of a query covered and delivered is recorded before Spark commits it. Spark's checkpoint tells the
 position of a query, the results what it delivered; the journal verifies both. There is one record per micro-batch: the
 arrival numbers that it covered, a checksum of Spark's offset file, its files of results and letters, and a checksum of
-every shard's state. Records are stored in ``journal/<unit>/<batch>.json``; every FOLD of them become one file
-``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written atomically.
+every shard's state. Records are stored as numbered `Records` in ``journal/<unit>``.
 
 `verify` checks a directory before anything is continued, and before Spark is started. Headway's own files carry
 checksums. Spark's files are compared with the journal, and on a local disk with the checksum files that Spark writes.
@@ -18,15 +17,16 @@ import contextlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from headway.errors import RunError
-from headway.storage.checked import RESTORE, checksum, seal, unseal, verify_table
-from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
+from headway.storage.checked import RESTORE, checksum, intact, seal, unseal, verify_table
+from headway.storage.filesystems import FAILURES, Place, reason
 from headway.storage.log import Commit, verify_log
+from headway.storage.records import Records
 from headway.storage.segments import quote_name
 from headway.trains import NOTHING
 
@@ -35,8 +35,6 @@ FORMAT = 2
 PLAN = "plan.json"
 SIEVES = "sieves.json"
 FOLDER = "journal"
-FOLD = 256
-"""Number of single records that are folded into one file."""
 _REMEMBERED = 4
 """Records that a running query may still ask for: Spark repeats at most the last micro-batch."""
 _WHOLE = {"format", "shards", "spread", "sources", "next", "units", "token"}
@@ -91,44 +89,23 @@ class Journal:
     """The records of one unit, kept in memory only if there is no place. Used by one thread at a time."""
 
     def __init__(self, place: Place | None, unit: str) -> None:
-        """Create an empty journal; `open` reads an existing one."""
-        self._place = place
-        self._folder = f"{FOLDER}/{unit}"
-        self._singles: list[int] = []
+        """Read a unit's journal; raise a RunError that names a missing or damaged file."""
         self._recent: deque[Record] = deque(maxlen=_REMEMBERED)
         self.found: list[Record] = []
         """All records of earlier processes."""
-
-    @classmethod
-    def open(cls, place: Place, unit: str) -> Journal:
-        """Read a unit's journal; raise a RunError that names a missing or damaged file."""
-        journal = cls(place, unit)
-        place.make([journal._folder], False)
-        journal.found = list(journal._read())
-        for expected, record in enumerate(journal.found):
+        self._folder = f"{FOLDER}/{unit}"
+        self._place = place
+        if place is None:
+            return
+        self._records = Records(place, f"{self._folder}/{{:010d}}", "the journal's file", Record.from_line)
+        place.make([self._folder], False)
+        self.found, waste = self._records.recover(place.files(self._folder))
+        for expected, record in enumerate(self.found):
             if record.batch != expected:
-                name = place.name(journal._file(expected, "json"))
+                name = place.name(self._records.file(expected))
                 raise RunError(f"the journal's file '{name}' is missing; {RESTORE}")
-        journal._recent.extend(journal.found)
-        return journal
-
-    def _read(self) -> Iterator[Record]:
-        assert self._place is not None
-        names = [file.rpartition("/")[2].partition(".") for file in self._place.files(self._folder)]
-        folds = sorted(int(stem) for stem, _, suffix in names if suffix == "jsonl" and stem.isdecimal())
-        singles = sorted(int(stem) for stem, _, suffix in names if suffix == "json" and stem.isdecimal())
-        folded = folds[-1] if folds else -1
-        self._singles = [batch for batch in singles if batch > folded]
-        waste = [self._file(batch, "json") for batch in singles if batch <= folded]
-        waste += [f"{self._folder}/{stem}.{suffix}" for stem, _, suffix in names if suffix.endswith(TEMPORARY)]
-        self._place.delete(waste)
-        for file in [*(self._file(one, "jsonl") for one in folds), *(self._file(one, "json") for one in self._singles)]:
-            try:
-                lines = self._place.read(file).splitlines()
-                yield from [Record.from_line(line) for line in lines]
-            except (*FAILURES, ValueError, KeyError, TypeError, AttributeError) as error:
-                name = self._place.name(file)
-                raise RunError(f"the journal's file '{name}' is damaged: {reason(error)}; {RESTORE}") from error
+        place.delete(waste)
+        self._recent.extend(self.found)
 
     @property
     def last(self) -> Record | None:
@@ -145,38 +122,22 @@ class Journal:
 
     def write(self, record: Record) -> None:
         """Make a record durable: a new one, or the newest again."""
-        again = self.last is not None and self.last.batch == record.batch
         if self._place is not None:
-            if not again and len(self._singles) >= FOLD:
-                self._fold()
             try:
-                self._place.write(self._file(record.batch, "json"), record.to_line(), sync=True)
+                self._records.write(record.batch, record.to_line())
             except FAILURES as error:
                 name = self._place.name(self._folder)
                 raise RunError(f"cannot write the journal '{name}': {reason(error)}") from error
-        if again:
+        if self.last is not None and self.last.batch == record.batch:
             self._recent.pop()
-        elif self._place is not None:
-            self._singles.append(record.batch)
         self._recent.append(record)
-
-    def _fold(self) -> None:
-        assert self._place is not None
-        files = [self._file(batch, "json") for batch in self._singles]
-        data = b"".join(self._place.each(self._place.read, files))
-        self._place.write(self._file(self._singles[-1], "jsonl"), data, sync=True)
-        self._place.delete(files)
-        self._singles = []
 
     def cut(self, last: int) -> None:
         """Delete the newest record if it is beyond micro-batch `last`, as Spark will never commit it."""
         if self.last is not None and self.last.batch > last:
-            self._recent.pop()
-            if self._place is not None and self._singles:
-                self._place.delete([self._file(self._singles.pop(), "json")])
-
-    def _file(self, batch: int, suffix: str) -> str:
-        return f"{self._folder}/{batch:010d}.{suffix}"
+            newest = self._recent.pop()
+            if self._place is not None:
+                self._records.remove(newest.batch)
 
 
 def journals(place: Place) -> list[str]:
@@ -212,7 +173,7 @@ def verify(place: Place) -> Found | None:
     found: dict[str, Journal] = {}
     begins = {one["id"]: int(one["begin"]) for one in plan["units"]}
     for unit in sorted({*begins, *journals(place), *(file.split("/")[1] for file in spark)}):
-        found[unit] = Journal.open(place, unit)
+        found[unit] = Journal(place, unit)
         _Checkpoint(place, unit, spark).check(found[unit].found, begins.get(unit), commit, forgotten)
     _verify_deliveries(place, [record for one in found.values() for record in one.found], commit)
     if any(one.last.sieves for one in found.values() if one.last is not None) and SIEVES not in place.files(""):
@@ -240,12 +201,10 @@ def read_plan(place: Place) -> dict[str, Any] | None:
                 f"the state '{place.root}' was written in format {format_}, and this version reads format {FORMAT}; "
                 "give another --state"
             )
-    try:
+    with intact(f"'{name}'"):
         plan = unseal(data)
         if not plan.keys() >= _WHOLE:
             raise ValueError("it is not whole")
-    except (ValueError, KeyError, TypeError) as error:
-        raise damaged(name, reason(error)) from error
     return plan
 
 
@@ -389,10 +348,8 @@ def _verify_deliveries(place: Place, records: Sequence[Record], commit: Commit |
 
 def read_letters(place: Place, file: str) -> list[tuple[str, str, str, str]]:
     """Return the dead letters in a file; raise a RunError that names it if it is damaged."""
-    try:
+    with intact(f"'{place.name(file)}'"):
         found = unseal(place.read(file))
         if file != f"letters/{found['name']}.json":
             raise ValueError(f"it is '{found['name']}.json'")
         return [(row[0], row[1], row[2], row[3]) for row in found["letters"]]
-    except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
-        raise damaged(place.name(file), reason(error)) from error

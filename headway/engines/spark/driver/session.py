@@ -108,7 +108,13 @@ def _start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName("headway").master(master)
     for name, value in {**_defaults(master, java), **settings}.items():
         builder = builder.config(name, value)
-    with _quiet() as said, _own_interrupts(), _deaf_gateway(), _python(master):
+    with _quiet() as said, _deaf_gateway(), contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():  # in others, PySpark installs no handler
+            # Spark's own would cancel all jobs at Ctrl-C, but a run must drain, on any engine.
+            stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+        if "PYSPARK_PYTHON" not in os.environ:  # the session keeps what it was started with
+            os.environ["PYSPARK_PYTHON"] = launcher() if master.startswith("local") else sys.executable
+            stack.callback(os.environ.pop, "PYSPARK_PYTHON")
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -149,26 +155,12 @@ def _defaults(master: str, java: str) -> dict[str, str]:
     }
 
 
-@contextlib.contextmanager
-def _python(master: str) -> Iterator[None]:
-    """Let Spark use this Python unless PYSPARK_PYTHON is set; the session keeps what it was started with.
+def launcher() -> str:
+    """Return a program that runs this Python without Spark's archives on its path, or else plain Python.
 
     Spark puts an archive of PySpark first on a worker's path, and each process compiles what it imports from there
-    again: a second of work per process, and every query has several. Locally, PySpark is also installed and compiled,
-    so workers start without the archive.
+    again: a second of work per process, and every query has several. Locally, PySpark is also installed and compiled.
     """
-    if "PYSPARK_PYTHON" in os.environ:
-        yield
-        return
-    os.environ["PYSPARK_PYTHON"] = launcher() if master.startswith("local") else sys.executable
-    try:
-        yield
-    finally:
-        del os.environ["PYSPARK_PYTHON"]
-
-
-def launcher() -> str:
-    """Return a program that runs this Python without Spark's archives on its path, or else plain Python."""
     import pyspark
 
     home, path = os.environ.get("SPARK_HOME"), Path(_scratch(), "python")
@@ -178,17 +170,6 @@ def launcher() -> str:
         path.write_text(_LAUNCHER.format(shlex.quote(sys.executable)))
         path.chmod(0o700)
     return str(path) if os.access(path, os.X_OK) else sys.executable  # temporary files may not be executable
-
-
-@contextlib.contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Keep our handling of Ctrl-C: Spark would cancel all jobs, but a run must drain, on any engine."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # PySpark installs no handler in other threads
-            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager

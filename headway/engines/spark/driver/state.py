@@ -18,7 +18,7 @@ import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
 from headway.checking import CheckedNetwork
@@ -35,65 +35,53 @@ from headway.network import Network, Source, thaw
 from headway.options.table import CUT_KEYS
 from headway.program import compile_program
 from headway.storage.checked import RESTORE, checksum, seal, write_table
-from headway.storage.filesystems import FAILURES, locate, reason
+from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
 from headway.trains import NOTHING
 
 
-class Directory:
-    """A state directory locked for this run. `found` is what an earlier run left, verified."""
+class Directory(NamedTuple):
+    """A state directory locked for this run."""
 
-    def __init__(self, folder: str, kept: bool) -> None:
-        """Create the directory if necessary, lock it and verify it; raise a RunError if it is in use or incomplete.
+    folder: str
+    kept: bool
+    """Whether it outlives the run."""
+    place: Place
+    found: Found | None
+    """What an earlier run left, verified."""
 
-        `kept` means that it outlives the run.
-        """
-        self.folder = folder
-        self.kept = kept
-        self.place = locate(folder)
-        self._lock: Any = None
-        try:
-            try:
-                self.place.make(["checkpoints", "letters"], kept)
-                self._acquire()
-                self._close_to_others()
-            except FAILURES as error:
-                raise RunError(
-                    f"cannot use the state '{folder}': {reason(error)}; give a directory to write to"
-                ) from error
-            self.found: Found | None = verify(self.place)
-        except BaseException:
-            self.release()
-            raise
 
-    def _acquire(self) -> None:
-        if not self.place.local:
-            return
-        handle = os.open(Path(self.place.base, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        self._lock = os.fdopen(handle, "a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.release()
-            raise RunError(
-                f"the state '{self.folder}' is in use by another run; wait for it, or give another"
-            ) from None
+def lock_directory(folder: str, kept: bool, stack: contextlib.ExitStack) -> Directory:
+    """Create a directory if necessary, lock it until `stack` is closed, and verify it.
 
-    def _close_to_others(self) -> None:
-        """Restrict a new state to this user, even if its directory already existed; leave an old state unchanged."""
-        if self.place.local and not Path(self.place.base, PLAN).exists():
-            path = Path(self.place.base)
-            found = path.stat()
-            if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
-                with contextlib.suppress(OSError):  # a file system without permissions
-                    path.chmod(0o700)
+    Raises a RunError if it is in use or incomplete.
+    """
+    place = locate(folder)
+    try:
+        place.make(["checkpoints", "letters"], kept)
+        if place.local:
+            handle = os.open(Path(place.base, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            _lock(stack.enter_context(os.fdopen(handle, "a")), folder)
+            _close_to_others(Path(place.base))
+    except FAILURES as error:
+        raise RunError(f"cannot use the state '{folder}': {reason(error)}; give a directory to write to") from error
+    return Directory(folder, kept, place, verify(place))
 
-    def release(self) -> None:
-        """Unlock the directory."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+
+def _lock(file: IO[str], folder: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise RunError(f"the state '{folder}' is in use by another run; wait for it, or give another") from None
+
+
+def _close_to_others(base: Path) -> None:
+    """Restrict a new state to this user, even if its directory already existed; leave an old state unchanged."""
+    found = base.stat()
+    if not (base / PLAN).exists() and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
+        with contextlib.suppress(OSError):  # a file system without permissions
+            base.chmod(0o700)
 
 
 def open_directory(
@@ -108,8 +96,7 @@ def open_directory(
     if folder is None:
         folder = make_temporary()
         stack.callback(remove_temporary, folder)
-    directory = Directory(folder, settings.state is not None)
-    stack.callback(directory.release)
+    directory = lock_directory(folder, settings.state is not None, stack)
     found = directory.found
     if found is not None and found.commit is not None:
         for source, reader in zip(sources, readers, strict=True):
@@ -306,7 +293,7 @@ class State:
     def journal(self, unit: str) -> Journal:
         """Return a unit's journal of micro-batches."""
         if unit not in self._journals:
-            self._journals[unit] = Journal.open(self.place, unit) if self._kept else Journal(None, unit)
+            self._journals[unit] = Journal(self.place if self._kept else None, unit)
         return self._journals[unit]
 
     def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:

@@ -31,6 +31,7 @@ from headway.engines.dead_letters import LetterRow
 from headway.expressions.userfunctions import Functions
 from headway.network import Network
 from headway.network.schema import Schema
+from headway.storage.segments import regular_step, regular_values
 from headway.trains import Tick, Train, ascends, constant, is_constant, join_trains
 
 if TYPE_CHECKING:
@@ -246,12 +247,12 @@ def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ran
     arrays = [to_arrow(train.columns[at], schema.types[at]) for at in sent]
     names = [f"c{at}" for at in sent]
     meta: dict[str, object] = {"rows": len(train)}
-    step = _step(train.numbers)
+    step = regular_step(train.numbers) if len(train) else 1
     if step is None:
         arrays.append(pa.array(train.numbers))
         names.append("n")
     else:
-        meta["numbers"] = step
+        meta["numbers"] = int(train.numbers[0]) if len(train) else 0, step
     if len(train) and is_constant(train.stamps):
         meta["stamp"] = int(train.stamps[0])
     else:
@@ -272,8 +273,8 @@ def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
     if "n" in found:
         numbers: Int64s = found["n"].to_numpy(zero_copy_only=False)
     else:
-        base, step = meta["numbers"]
-        numbers = np.arange(rows, dtype=np.int64) * step + base
+        first, step = meta["numbers"]
+        numbers = regular_values(first, step, 0, rows)
     stamps = found["s"].to_numpy(zero_copy_only=False) if "s" in found else constant(int(meta["stamp"]), rows)
     ranks = None
     if "v" in found:
@@ -330,17 +331,6 @@ def _join(trains: Sequence[Train]) -> Train:
     for at, column in zip(read, both.columns, strict=True):
         columns[at] = column
     return both.with_columns(columns)
-
-
-def _step(numbers: Int64s) -> list[int] | None:
-    """Return the first number and the step if numbers ascend evenly, otherwise None."""
-    count = len(numbers)
-    if count < 2:
-        return [int(numbers[0]) if count else 0, 1]
-    step = int(numbers[1] - numbers[0])
-    if int(numbers[-1]) - int(numbers[0]) != step * (count - 1):
-        return None
-    return [int(numbers[0]), step] if bool((np.diff(numbers) == step).all()) else None
 
 
 def _write(arrays: list[pa.Array], names: list[str], meta: dict[str, object]) -> pa.Buffer:

@@ -19,7 +19,7 @@ from headway.checking import check
 from headway.engines.opening import open_readers
 from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.journal import verify
-from headway.engines.spark.driver.state import Directory, open_directory
+from headway.engines.spark.driver.state import lock_directory, open_directory
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.schedule import Schedule
 from headway.storage.filesystems import locate
@@ -161,7 +161,8 @@ def damaged(stopped: Path, folder: Path, file: str, kind: str) -> Path | None:
 def refused_at_once(state: Path) -> str | None:
     """Return what the verification before a run says; it needs no Spark."""
     try:
-        Directory(str(state), True).release()
+        with contextlib.ExitStack() as stack:
+            lock_directory(str(state), True, stack)
     except RunError as error:
         return str(error)
     return None

@@ -162,7 +162,7 @@ def test_the_last_steps_are_remembered(place: Place) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"u": [3]}', '{"u": [["x", {}]]}', '{"u": {"a": 1}}'])
 def test_a_damaged_file_is_named(place: Place, text: str) -> None:
     place.write(SIEVES, text.encode(), sync=False)
-    with pytest.raises(RunError, match=r"sieves\.json' is damaged; restore it, or give another --state"):
+    with pytest.raises(RunError, match=r"sieves\.json' is damaged: its checksum is wrong; restore it, or give"):
         SieveHistory(place)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.engines.spark.driver import journal as module
 from headway.engines.spark.driver.journal import Journal, Record, journals
 from headway.errors import RunError
+from headway.storage import records as module
 from headway.storage.filesystems import Place, locate
 
 
@@ -24,7 +24,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def write(place: Place, count: int) -> Journal:
-    journal = Journal.open(place, "0s")
+    journal = Journal(place, "0s")
     assert journal.found == []
     for batch in range(count):
         journal.write(record(batch))
@@ -34,7 +34,7 @@ def write(place: Place, count: int) -> Journal:
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 13])
 def test_records_are_read_back(place: Place, count: int) -> None:
     journal = write(place, count)
-    again = Journal.open(place, "0s")
+    again = Journal(place, "0s")
     assert again.found == [record(batch) for batch in range(count)]
     assert again.last == journal.last == (record(count - 1) if count else None)
     assert journals(place) == (["0s"] if count else [])
@@ -48,11 +48,11 @@ def test_the_newest_is_written_again_or_forgotten(place: Place) -> None:
     journal = write(place, 6)
     newer = Record(5, 4, 5, states={9: 9})
     journal.write(newer)
-    assert Journal.open(place, "0s").found[-1] == newer
+    assert Journal(place, "0s").found[-1] == newer
     journal.cut(5)
     assert journal.last == newer
     journal.cut(4)
-    assert Journal.open(place, "0s").found[-1] == journal.last == record(4)
+    assert Journal(place, "0s").found[-1] == journal.last == record(4)
 
 
 def test_without_a_place_it_only_remembers() -> None:
@@ -79,7 +79,7 @@ def test_damage_is_named(place: Place, kind: str) -> None:
         else:
             path.unlink()
         with pytest.raises(RunError, match=r"journal/0s/\d+\.jsonl?' is (damaged|missing).*another --state"):
-            Journal.open(place, "0s")
+            Journal(place, "0s")
         path.write_bytes(before)
 
 
@@ -89,8 +89,8 @@ def test_what_a_kill_leaves_is_no_damage(place: Place) -> None:
     folder = Path(place.base, "journal", "0s")
     (folder / "0000000005.json.tmp").write_bytes(b'{"check"')
     (folder / "0000000003.json").write_bytes(record(3).to_line())
-    journal = Journal.open(place, "0s")
+    journal = Journal(place, "0s")
     assert journal.found == [record(batch) for batch in range(5)]
     assert len(list(folder.iterdir())) == 2
     journal.write(record(5))
-    assert len(Journal.open(place, "0s").found) == 6
+    assert len(Journal(place, "0s").found) == 6
