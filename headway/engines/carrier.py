@@ -13,7 +13,7 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import quiet
 from headway.connectors.protocol import Malformed
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.loop import Carrier, Loop
+from headway.engines.loop import Carrier, Loop, Manner
 from headway.engines.monitor import Sheddable
 from headway.engines.opening import AnOutlet, Outlets
 from headway.engines.reading import Reading
@@ -104,12 +104,20 @@ class Run(Carrier):
         readings.attach(self.sources, feeds, deliveries, outlets.letters, self.schedule)
         self.begun = stopwatch() if begun is None else begun
 
-    def steer(self, workers: int, policy: Policy | None, drops: Sheddable, *, ended: bool = False) -> None:
+    def steer(
+        self,
+        workers: int,
+        policy: Policy | None,
+        drops: Sheddable,
+        manner: Manner | None = None,
+        *,
+        ended: bool = False,
+    ) -> None:
         """Create the loop, and the steering for it."""
         self.readings.workers = workers
         asked, now = policy or self.settings.make_policy(), self.clock.now()
         self.steering = Steering(self.settings, asked, self.readings, drops, now, self.recorder)
-        self.loop = Loop(self, policy, self.schedule, self.steering, self.recorder, ended=ended)
+        self.loop = Loop(self, policy, self.schedule, self.steering, self.recorder, manner, ended=ended)
 
     # What the loop reads
 

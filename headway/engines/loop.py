@@ -2,12 +2,12 @@
 
 It is a state machine. Events go in (a moment is reached, steps have ended, a command arrives), instructions come out
 (let tuples arrive, start these steps, wait). It knows nothing of threads, sockets, disks or Spark. An engine is a
-`Carrier`: it gives the loop its view of the network, and has a method for each instruction, which returns its outcome.
+`Carrier`: it gives the loop its view of the network, carries out instructions, and answers with their outcome.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # they know of threads
 
 _NAMED = 5
 """How many units an error lists."""
+
+
+# Events: a carrier's answers
 
 
 class Round(NamedTuple):
@@ -49,8 +52,34 @@ class Started(NamedTuple):
     """Nanoseconds of overhead before the period begins for which the policy said that units may wait."""
 
 
+# Instructions
+
+
+class Close(NamedTuple):
+    """Stop reading from sources, as if all of them had ended."""
+
+
+class LetTick(NamedTuple):
+    """Let a clock tick arrive: a window has timed out."""
+
+
+class Admit(NamedTuple):
+    """Let tuples arrive."""
+
+    asks: bool
+    """Whether sources without rates are asked for more, too."""
+
+
+_ADMIT = Admit(False), Admit(True)
+"""Both possible values, made once because there are tens of thousands of rounds per second."""
+
+
+class End(NamedTuple):
+    """Let the end of all inputs arrive."""
+
+
 class Start(NamedTuple):
-    """What to start: a plan's steps, in order."""
+    """Start a plan's steps in order, as far as there is room. Answered by `Started`."""
 
     steps: tuple[Step, ...]
     snapshot: Snapshot | None
@@ -61,7 +90,7 @@ class Start(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """How long to wait."""
+    """Wait until something happens, such as the end of a step. Answered by the next `Round`."""
 
     until: int
     """The moment at which there is something to do in any case: a tuple is due, a window times out, the policy wants
@@ -74,28 +103,17 @@ AT_ONCE = Wait(0)
 """There is more to do."""
 
 
+class Finish(NamedTuple):
+    """The run is over: everything is processed, or it is left as it is to be continued."""
+
+
+Instruction = Close | LetTick | Admit | End | Start | Wait | Finish
+
+
 class Carrier(Protocol):
-    """An engine, as the loop sees it."""
+    """An engine: gives the loop its view of the network, and carries out instructions."""
 
     sources: Ingest
-
-    # How engines differ for the loop
-
-    only: Step | None = None
-    """The only possible step, if nothing has to be decided."""
-    virtual: bool = False
-    """Whether time is virtual: a busy processor can switch to another unit at any moment, so that a preemptive policy
-    is asked even if all are busy; and sources are not read ahead while it is busy, because that would change when
-    tuples arrive."""
-    ends_at_once: bool = False
-    """Whether the end follows the last tuples without waiting for them to be processed: on Spark, a separate end would
-    cost another micro-batch."""
-    logs: bool = False
-    """Whether full queues hold back only sources without rates: on Spark, the log has room for the others."""
-    keeps: bool = False
-    """Whether a stopped run is left as it is, because it can be continued."""
-
-    # What the loop reads
 
     @property
     def full(self) -> bool:
@@ -124,34 +142,50 @@ class Carrier(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether a step can be started, if nothing has to be decided (`only`)."""
+        """Whether a step can be started, if nothing has to be decided (`Manner.only`)."""
         return False
 
     def snapshot(self, seen: bool) -> Snapshot:
         """Return the current snapshot; `seen` says whether the policy was asked about the previous one."""
 
-    # Instructions
-
     def begin(self) -> Round:
-        """Begin the first round."""
+        """Return the first round."""
 
     def close(self) -> None:
-        """Stop reading from sources, as if all of them had ended."""
+        """Carry out `Close`."""
 
     def tick(self) -> None:
-        """Let a clock tick arrive: a window has timed out."""
+        """Carry out `LetTick`."""
 
     def admit(self, asks: bool) -> None:
-        """Let tuples arrive; `asks` says whether sources without rates are asked for more, too."""
+        """Carry out `Admit`."""
 
     def end(self) -> None:
-        """Let the end of all inputs arrive."""
+        """Carry out `End`."""
 
     def start(self, start: Start) -> Started:
-        """Start a plan's steps as far as there is room."""
+        """Carry out `Start`."""
 
     def wait(self, wait: Wait) -> Round:
-        """Wait until something happens, such as the end of a step, and begin the next round."""
+        """Carry out `Wait`."""
+
+
+class Manner(NamedTuple):
+    """How engines differ for the loop."""
+
+    only: Step | None = None
+    """The only possible step, if nothing has to be decided."""
+    virtual: bool = False
+    """Whether time is virtual: a busy processor can switch to another unit at any moment, so that a preemptive policy
+    is asked even if all are busy; and sources are not read ahead while it is busy, because that would change when
+    tuples arrive."""
+    ends_at_once: bool = False
+    """Whether the end follows the last tuples without waiting for them to be processed: on Spark, a separate end would
+    cost another micro-batch."""
+    logs: bool = False
+    """Whether full queues hold back only sources without rates: on Spark, the log has room for the others."""
+    keeps: bool = False
+    """Whether a stopped run is left as it is, because it can be continued."""
 
 
 class Loop:
@@ -164,6 +198,7 @@ class Loop:
         schedule: Schedule,
         steering: Steering,
         recorder: Recorder | None = None,
+        manner: Manner | None = None,
         *,
         ended: bool = False,
     ) -> None:
@@ -173,7 +208,9 @@ class Loop:
         self._schedule = schedule
         self._steering = steering
         self._recorder = recorder
-        self._only = None if carrier.only is None else Start((carrier.only,), None, 0, None)
+        self._manner = manner or Manner()
+        only = self._manner.only
+        self._only = None if only is None else Start((only,), None, 0, None)
         self._memory: Any = None if policy is None else steering.begin(policy.start())
         self._ended = ended
         self._seen = False
@@ -193,28 +230,28 @@ class Loop:
         """The mean time a plan has taken."""
         return self.planning / 1e9 / self.plans if self.plans else 0.0
 
-    def run(self) -> None:
-        """Have the carrier do what there is to do, until everything is processed, or is left to be continued."""
-        carrier, steering, sources = self._carrier, self._steering, self._carrier.sources
-        this, starved, held, closed = carrier.begin(), False, False, False
+    def rounds(self, this: Round) -> Generator[Instruction, Any, None]:
+        """Yield instructions and receive the outcome of each: `Started`, a `Round`, or None. The last is `Finish`."""
+        carrier, manner, steering, sources = self._carrier, self._manner, self._steering, self._carrier.sources
+        starved = held = closed = False
         while True:
             now = this.now
             for command in this.commands:
                 self._obey(command, now)
             if self.stopped_by is not None and not closed:
                 closed = True
-                carrier.close()
-                if carrier.keeps:
+                yield Close()
+                if manner.keeps:
                     break
             issued, deadline = sources.issued, carrier.deadline
             if deadline is not None and deadline <= now and not sources.ended:
-                carrier.tick()
+                yield LetTick()
             admits = starved or not carrier.full  # if nothing else can be done, holding sources back would not help
-            if admits or carrier.logs:
-                carrier.admit(admits and (held or carrier.hungry))
-            if carrier.ends_at_once and sources.ended and not self._ended:
+            if admits or manner.logs:
+                yield _ADMIT[admits and (held or carrier.hungry)]
+            if manner.ends_at_once and sources.ended and not self._ended:
                 self._ended = True
-                carrier.end()
+                yield End()
             if now >= steering.next and self._policy is not None:
                 self._look(now)
             ready, begun, refused = self.paused, 0, False
@@ -222,13 +259,13 @@ class Loop:
                 ready = carrier.ready
                 if ready:
                     self.plans += 1
-                    begun = carrier.start(self._only).begun
+                    begun = (yield self._only).begun
             elif not self.paused and self._may_plan(this, sources.issued != issued):
                 while True:
                     start, ready = self._decide()
                     if start is None:
                         break
-                    started = carrier.start(start)
+                    started: Started = yield start
                     begun += started.begun
                     refused = not start.steps and start.until is None
                     self._overtaken = started.overtaken
@@ -243,12 +280,13 @@ class Loop:
                 if self._ended:
                     break
                 self._ended = True
-                carrier.end()
+                yield End()
                 this = Round(now)
                 continue
             if held and refused and (sources.ended or carrier.full):  # nothing will come that the policy could wait for
                 raise self.unserved()
-            this = carrier.wait(AT_ONCE if begun and not busy else self._wait(now, busy, starved))
+            this = yield AT_ONCE if begun and not busy else self._wait(now, busy, starved, held)
+        yield Finish()
 
     def part_ended(self, now: int, arrived: bool) -> bool:
         """Handle the end of one part of a long step; return True if the rest must wait for a new plan.
@@ -279,7 +317,7 @@ class Loop:
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:
         """Return whether it is time to plan; this clears the moment at which the policy asked for another plan."""
-        switching = self._carrier.virtual and self.preemptive
+        switching = self._manner.virtual and self.preemptive
         due = self._until is not None and this.now >= self._until
         asks = self._policy is not None and (
             self._carrier.free > 0 or (switching and (arrived or due or this.ended > 0))
@@ -288,19 +326,19 @@ class Loop:
             self._until = None
         return asks
 
-    def _wait(self, now: int, busy: bool, starved: bool) -> Wait:
+    def _wait(self, now: int, busy: bool, starved: bool, held: bool) -> Wait:
         """Return what to wait for, as nothing can be done now."""
-        carrier, sources = self._carrier, self._carrier.sources
+        carrier, manner, sources = self._carrier, self._manner, self._carrier.sources
         moments = [] if self._until is None or starved or self.paused else [self._until]
         more = not sources.ended
         if more and carrier.attentive:
             reads = starved or not carrier.full
-            if reads and sources.more_in_turn and (not busy or (carrier.hungry and not carrier.virtual)):
+            if reads and sources.more_in_turn and (not busy or (carrier.hungry and not manner.virtual)):
                 return AT_ONCE
             due, deadline = sources.next_due(), carrier.deadline
             if sources.ended:  # looking for the next due tuple has found the end of an input
                 return AT_ONCE
-            if due is not None and (reads or carrier.logs or due > now):
+            if due is not None and (reads or manner.logs or due > now):
                 moments.append(due)
             if deadline is not None:
                 moments.append(deadline)
@@ -350,3 +388,29 @@ class Loop:
         ready = [f"'{snapshot.units[at].name}'" for at in snapshot.ready.nonzero()[0].tolist()]
         names = ", ".join(ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
         return RunError(f"policy '{self._schedule}' serves none of the units that are ready: {names}")
+
+
+def drive(loop: Loop, carrier: Carrier) -> None:
+    """Carry out the loop's instructions with a carrier until the run is finished."""
+    rounds = loop.rounds(carrier.begin())
+    answer: Started | Round | None = None
+    while True:
+        instruction = rounds.send(answer)
+        if isinstance(instruction, Admit):  # the first three occur in every round, tens of thousands of times a second
+            carrier.admit(instruction.asks)
+            answer = None
+        elif isinstance(instruction, Start):
+            answer = carrier.start(instruction)
+        elif isinstance(instruction, Wait):
+            answer = carrier.wait(instruction)
+        elif isinstance(instruction, Finish):
+            return
+        else:
+            answer = None
+            match instruction:
+                case LetTick():
+                    carrier.tick()
+                case End():
+                    carrier.end()
+                case Close():
+                    carrier.close()

@@ -1,19 +1,32 @@
-"""The loop, step by step: a scripted carrier answers its instructions, and no tuple is processed."""
+"""The loop, step by step: a scripted carrier answers its instructions, and nothing runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from headway.columns import NEVER
 from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
-from headway.engines.loop import AT_ONCE, Carrier, Loop, Round, Start, Started, Wait
+from headway.engines.loop import (
+    AT_ONCE,
+    Admit,
+    Carrier,
+    Close,
+    End,
+    Finish,
+    Instruction,
+    LetTick,
+    Loop,
+    Manner,
+    Round,
+    Start,
+    Started,
+    Wait,
+)
 from headway.engines.steering import Steering
 from headway.errors import RunError
 from headway.scheduling.policy import Plan, Policy, Step
@@ -65,23 +78,9 @@ class Arriving:
         return self.due
 
 
-class Admit(NamedTuple):
-    asks: bool
-
-
-class Told(NamedTuple):
-    """An instruction without an argument, by name."""
-
-    what: str
-
-
-CLOSE, TICK, END, FINISH = Told("close"), Told("tick"), Told("end"), Told("finish")
-Instruction = Admit | Told | Start | Wait
-
-
 @dataclass
 class Scripted:
-    """What the loop reads is as a test has set it; each instruction waits in another thread for the test's answer."""
+    """What the loop reads: as a test has set it."""
 
     sources: Arriving = field(default_factory=Arriving)
     full: bool = False
@@ -94,43 +93,11 @@ class Scripted:
     ready: bool = False
     seen: list[bool] = field(default_factory=list)
     at_work: Sequence[bool] = (False, False)
-    only: Step | None = None
-    virtual: bool = False
-    ends_at_once: bool = False
-    logs: bool = False
-    keeps: bool = False
-    told: SimpleQueue[Instruction | Exception] = field(default_factory=SimpleQueue)
-    answers: SimpleQueue[Any] = field(default_factory=SimpleQueue)
 
     def snapshot(self, seen: bool) -> Snapshot:
         self.seen.append(seen)
         made = snapshot([count > 0 for count in self.waiting])
         return replace(made, busy=np.array(self.at_work), waiting=np.array(self.waiting))
-
-    def begin(self) -> Any:
-        return self.answers.get()
-
-    def close(self) -> Any:
-        return self.ask(CLOSE)
-
-    def tick(self) -> Any:
-        return self.ask(TICK)
-
-    def end(self) -> Any:
-        return self.ask(END)
-
-    def admit(self, asks: bool) -> Any:
-        return self.ask(Admit(asks))
-
-    def start(self, start: Start) -> Any:
-        return self.ask(start)
-
-    def wait(self, wait: Wait) -> Any:
-        return self.ask(wait)
-
-    def ask(self, instruction: Instruction) -> Any:
-        self.told.put(instruction)
-        return self.answers.get()
 
 
 @dataclass
@@ -155,30 +122,18 @@ FIRST = Schedule(policy=First(), wait=None)
 class Script:
     """Sends events, and checks instructions one by one."""
 
-    def __init__(self, policy: Any = None, *, decides: bool = True, ended: bool = False, **manner: Any) -> None:
-        self.carrier, self.steering = Scripted(**manner), Steered()
+    def __init__(self, policy: Any = None, manner: Manner | None = None, *, decides: bool = True, **more: Any) -> None:
+        self.carrier, self.steering = Scripted(), Steered()
         made = cast(Policy, policy or First()) if decides else None
-        self.loop = Loop(cast(Carrier, self.carrier), made, FIRST, cast(Steering, self.steering), ended=ended)
+        self.loop = Loop(cast(Carrier, self.carrier), made, FIRST, cast(Steering, self.steering), None, manner, **more)
         self.now = 0
 
     def begin(self, *commands: Command) -> Instruction:
-        Thread(target=self._run, daemon=True).start()
-        return self.send(Round(0, 0, commands))
-
-    def _run(self) -> None:
-        try:
-            self.loop.run()
-        except Exception as error:
-            self.carrier.told.put(error)
-        else:
-            self.carrier.told.put(FINISH)
+        self._rounds = self.loop.rounds(Round(0, 0, commands))
+        return next(self._rounds)
 
     def send(self, answer: Started | Round | None = None) -> Instruction:
-        self.carrier.answers.put(answer)
-        told = self.carrier.told.get(timeout=10)
-        if isinstance(told, Exception):
-            raise told
-        return told
+        return self._rounds.send(answer)
 
     def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:
         self.now += by
@@ -202,9 +157,9 @@ def test_a_tuple_arrives_and_is_processed_and_the_end_follows() -> None:
     assert script.send() == wait()
     script.carrier.sources.ended = True
     assert script.later() == Admit(False)
-    assert script.send() == END  # all is processed, and nothing more comes
+    assert script.send() == End()  # all is processed, and nothing more comes
     assert script.send() == Admit(False)
-    assert script.send() == FINISH
+    assert script.send() == Finish()
     assert script.loop.plans == 1
 
 
@@ -220,18 +175,18 @@ def test_nothing_ends_while_a_step_is_under_way_or_tuples_wait() -> None:
 
 
 def test_the_end_may_follow_at_once() -> None:
-    script = Script(ends_at_once=True)
+    script = Script(manner=Manner(ends_at_once=True))
     script.carrier.sources.ended, script.carrier.waiting = True, (5, 0)
     assert script.begin() == Admit(False)
-    assert script.send() == END
+    assert script.send() == End()
     assert isinstance(script.send(), Start)
 
 
 def test_a_run_whose_end_had_arrived_before_gets_no_second_one() -> None:
-    script = Script(ends_at_once=True, ended=True)
+    script = Script(manner=Manner(ends_at_once=True), ended=True)
     script.carrier.sources.ended = True
     assert script.begin() == Admit(False)
-    assert script.send() == FINISH
+    assert script.send() == Finish()
 
 
 def test_full_queues_hold_sources_back_unless_nothing_else_can_be_done() -> None:
@@ -331,7 +286,7 @@ def test_the_end_of_an_input_that_is_found_ahead_is_dealt_with_at_once() -> None
     assert script.begin() == Admit(False)
     assert script.send() == AT_ONCE
     assert script.later() == Admit(False)
-    assert script.send() == END
+    assert script.send() == End()
 
 
 def test_a_look_is_worth_waking_for_while_tuples_are_dropped() -> None:
@@ -352,7 +307,7 @@ def test_sources_without_rates_are_read_ahead_while_steps_are_under_way() -> Non
 
 
 def test_in_virtual_time_they_are_not() -> None:
-    script = Script(virtual=True)
+    script = Script(manner=Manner(virtual=True))
     script.carrier.sources.more_in_turn, script.carrier.busy, script.carrier.hungry = True, True, True
     assert script.begin() == Admit(True)
     assert script.send() == wait(look=1_000)
@@ -371,7 +326,7 @@ def test_sources_without_rates_are_read_on_while_nothing_else_can_be_done() -> N
 
 
 def test_a_log_takes_what_comes_by_itself_while_queues_are_full() -> None:
-    script = Script(logs=True)
+    script = Script(manner=Manner(logs=True))
     script.carrier.full, script.carrier.hungry, script.carrier.busy, script.carrier.free = True, True, True, 0
     script.carrier.sources.more_in_turn, script.carrier.sources.due = True, 0
     assert script.begin() == Admit(False)
@@ -381,7 +336,7 @@ def test_a_log_takes_what_comes_by_itself_while_queues_are_full() -> None:
 def test_windows_that_time_out_tick_before_anything_else_and_not_after_the_end() -> None:
     script = Script()
     script.carrier.deadline = 0
-    assert script.begin() == TICK
+    assert script.begin() == LetTick()
     script.carrier.deadline = 10
     assert script.send() == Admit(False)
     assert script.send() == wait(10)
@@ -403,7 +358,7 @@ def test_there_may_be_room_for_another_plan() -> None:
 
 
 def test_who_preempts_is_asked_while_all_are_at_work_if_anything_has_happened() -> None:
-    script = Script(First([Plan((Step(0, 1),), 100)], preemptive=True), virtual=True)
+    script = Script(First([Plan((Step(0, 1),), 100)], preemptive=True), Manner(virtual=True))
     script.carrier.waiting = (1, 0)
     script.begin()
     script.send()
@@ -469,22 +424,22 @@ def test_the_run_is_looked_at_when_it_is_time_also_between_parts() -> None:
 
 def test_stop_closes_the_sources_once() -> None:
     script = Script()
-    assert script.begin(Stop("SIGTERM")) == CLOSE
+    assert script.begin(Stop("SIGTERM")) == Close()
     script.carrier.sources.ended, script.carrier.waiting = True, (1, 0)
     assert script.send() == Admit(False)
     assert isinstance(script.send(), Start)
     script.carrier.waiting = (0, 0)
     assert script.send(Started(1)) == AT_ONCE
     assert script.later(1, 1, Stop("control")) == Admit(False)
-    assert script.send() == END
+    assert script.send() == End()
     assert script.loop.stopped_by == "SIGTERM"
 
 
 def test_a_run_that_can_be_continued_is_left_as_it_is() -> None:
-    script = Script(keeps=True)
+    script = Script(manner=Manner(keeps=True))
     script.carrier.waiting = (1, 0)
-    assert script.begin(Stop("control")) == CLOSE
-    assert script.send() == FINISH
+    assert script.begin(Stop("control")) == Close()
+    assert script.send() == Finish()
 
 
 def test_a_paused_run_starts_nothing_and_does_not_end() -> None:
@@ -513,14 +468,14 @@ def test_stop_ends_a_paused_run() -> None:
     script.carrier.waiting = (1, 0)
     script.begin(Pause())
     assert script.send() == wait()
-    assert script.later(1, 0, Stop("control")) == CLOSE
+    assert script.later(1, 0, Stop("control")) == Close()
     script.carrier.sources.ended = True
     assert script.send() == Admit(True)
     assert isinstance(script.send(), Start)
 
 
 def test_another_policy_decides_from_the_next_round_on() -> None:
-    script = Script(only=Step(0, 7))
+    script = Script(manner=Manner(only=Step(0, 7)))
     script.carrier.ready, script.carrier.waiting = True, (1, 1)
     script.begin()
     assert script.send() == Start((Step(0, 7),), None, 0, None)
@@ -564,4 +519,4 @@ def test_without_a_policy_nobody_decides_and_nobody_looks() -> None:
     assert script.steering.looks == []
     script.carrier.busy, script.carrier.sources.ended = False, True
     script.later()
-    assert script.send() == END
+    assert script.send() == End()

@@ -14,7 +14,7 @@ from headway.columns import quiet
 from headway.engines.carrier import Given, giving
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
-from headway.engines.loop import Round, Start, Started, Wait
+from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Parts, Process, fail
@@ -63,10 +63,10 @@ class Local(Process):
         self._bytes_before = 0
         self._byte_time = 0.0  # bytes in queues, integrated over nanoseconds
         policy = self.settings.make_policy()
-        self.only = self._only_step(policy.indifferent)
-        self._cursors = self.runtime.cursors if self.only else list[Cursor]()
+        only = self._only_step(policy.indifferent)
+        self._cursors = self.runtime.cursors if only else list[Cursor]()
         drops = RuntimeDrops(self.readings, self.train, self._effort)
-        self.steer(self.worker_count, policy, drops)
+        self.steer(self.worker_count, policy, drops, Manner(only=only))
 
     def _only_step(self, indifferent: bool) -> Step | None:
         """Return the only step that any plan could contain, or None.
@@ -82,7 +82,7 @@ class Local(Process):
         """Run until the end."""
         try:
             self.stopping.begin()
-            self.loop.run()
+            drive(self.loop, self)
         except BaseException:
             self._steps.give_up()
             raise

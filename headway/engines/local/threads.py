@@ -17,7 +17,7 @@ from headway.catalog import members
 from headway.clock import MILLISECOND, stopwatch
 from headway.columns import quiet
 from headway.engines.carrier import Given
-from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
+from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait, drive
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process, fail
@@ -49,7 +49,7 @@ class Threads(Process):
         self.stopping.begin()
         try:
             self._threads.start()
-            self.loop.run()
+            drive(self.loop, self)
         finally:
             self._threads.close()
         self.readings.check_drained()

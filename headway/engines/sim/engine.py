@@ -22,7 +22,7 @@ from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Wrapped
 from headway.engines.carrier import Given, giving
 from headway.engines.ingest import blame
-from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
+from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
@@ -56,7 +56,7 @@ class Simulation(Process):
     """One run in virtual time."""
 
     engine = "sim"
-    virtual = True
+
     clock: ManualClock
 
     def __init__(self, given: Given) -> None:
@@ -84,7 +84,7 @@ class Simulation(Process):
         self._stirred = True  # whether anything has happened since the last look
         self._looked = 0
         drops = RuntimeDrops(self.readings, self.train, self._effort)
-        self.steer(count, policy, drops)
+        self.steer(count, policy, drops, Manner(virtual=True))
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
@@ -96,7 +96,7 @@ class Simulation(Process):
         """Run until the end."""
         begun = stopwatch()
         self.stopping.begin()
-        self.loop.run()
+        drive(self.loop, self)
         self.readings.check_drained()
         told = {
             "real_seconds": (stopwatch() - begun) / 1e9,

@@ -9,7 +9,7 @@ from headway.clock import SECOND, WallClock, stopwatch
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
 from headway.engines.carrier import Given, Run, giving
-from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait
+from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
 from headway.engines.runs import RunResult, RunSettings
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
@@ -43,7 +43,7 @@ class SparkEngine:
                 started = backend.start()
                 run = Granting(given, backend)
                 if started:
-                    run.loop.run()
+                    drive(run.loop, run)
                     if run.loop.stopped_by is not None and settings.state is not None:
                         run.seal()  # what is logged but not processed continues in a later run
                 stopped_by = stopping.by
@@ -64,7 +64,6 @@ class Granting(Run):
 
     engine = "spark"
     replays = False
-    ends_at_once = logs = True
     readings: QueryReading
 
     def __init__(self, given: Given, backend: Backend) -> None:
@@ -91,8 +90,8 @@ class Granting(Run):
         # Half of a step's time is not computing, so another unit can use it at little cost. With one worker instead of
         # two on two cores, urgent results waited for long steps of other units (5 s instead of 3 s at worst).
         workers = max(1, min(settings.workers or backend.queries.parallelism, len(units)))
-        self.keeps = settings.state is not None
-        self.steer(workers, settings.make_policy(), drops, ended=log.end is not None)
+        manner = Manner(ends_at_once=True, keeps=settings.state is not None, logs=True)
+        self.steer(workers, settings.make_policy(), drops, manner, ended=log.end is not None)
         if log.end is not None:
             self.sources.stop()
         elif backend.recovered:
