@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from headway.clock import SECOND, stopwatch
 from headway.connectors.protocol import Reader
@@ -38,6 +38,8 @@ class Process(Run):
     """One run in this process, as far as it does not depend on the carrier."""
 
     engine = "local"
+    virtual: ClassVar[bool] = False
+    """Whether time is virtual."""
     readings: RuntimeReading
 
     def __init__(self, given: Given) -> None:

@@ -7,7 +7,6 @@ event. So results are those of any other engine, and all times are exact and rep
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -56,7 +55,7 @@ class Simulation(Process):
     """One run in virtual time."""
 
     engine = "sim"
-
+    virtual = True
     clock: ManualClock
 
     def __init__(self, given: Given) -> None:
@@ -84,7 +83,7 @@ class Simulation(Process):
         self._stirred = True  # whether anything has happened since the last look
         self._looked = 0
         drops = RuntimeDrops(self.readings, self.train, self._effort)
-        self.steer(count, policy, drops, Manner(virtual=True))
+        self.steer(count, policy, drops, Manner(virtual=self.virtual))
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
@@ -316,15 +315,19 @@ class Portions(Wrapped):
             except BaseException as error:  # passed to the run, which fails with it
                 answers.put(error)
 
-        if not self._stopped():
-            threading.Thread(target=read, name=f"headway-source-{self._source}", daemon=True).start()
-        while not self._stopped():
-            with contextlib.suppress(queue.Empty):
+        if self._stopped():
+            return None
+        threading.Thread(target=read, name=f"headway-source-{self._source}", daemon=True).start()
+        while True:
+            try:
                 answer = answers.get(timeout=_LOOK)
-                if isinstance(answer, BaseException):
-                    raise blame(self._source, answer)
-                return answer
-        return None
+            except queue.Empty:
+                if self._stopped():  # only now: what the source has said before it was stopped counts
+                    return None
+                continue
+            if isinstance(answer, BaseException):
+                raise blame(self._source, answer)
+            return answer
 
 
 register_engine("sim", SimEngine)
