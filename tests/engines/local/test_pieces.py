@@ -83,7 +83,8 @@ def test_a_worker_works_off_what_waits_where_all_give_pieces(
     monkeypatch.setattr(join, "BYTES", PIECE)
     monkeypatch.setattr(results, "BYTES", PIECE)
     monkeypatch.setattr(join, "_LEAST", 100)  # so few pairs are added until that is reached
-    monkeypatch.setattr(join, "_PAIRS", 100)
+    monkeypatch.setattr(join, "PAIRS", 100)
+    monkeypatch.setattr(results, "PAIRS", 100)
     rows = pa.table({"t": pa.array(range(300), pa.int64())})
     made, inputs = several(joins), {"a": rows, "b": rows}
     result = hw.run(made, inputs, engine="local", policy="round-robin/box", workers=workers, memory=MEMORY)
@@ -96,7 +97,8 @@ def test_pieces_wait_for_a_step_that_lasts(workers: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(join, "BYTES", PIECE)
     monkeypatch.setattr(results, "BYTES", PIECE)
     monkeypatch.setattr(join, "_LEAST", 100)  # so few pairs are added until that is reached
-    monkeypatch.setattr(join, "_PAIRS", 100)
+    monkeypatch.setattr(join, "PAIRS", 100)
+    monkeypatch.setattr(results, "PAIRS", 100)
     made, naps = crossing(), [1.0]
     made["boxes"]["slow"] = {"op": "map", "in": "pairs", "select": "nap(t) as t"}
 
