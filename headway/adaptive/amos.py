@@ -42,7 +42,7 @@ from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError, within
 from headway.options.settings import number, positive_time, read_settings, whole
-from headway.scheduling.policy import make_policy
+from headway.scheduling.schedule import make_scheduler
 from headway.totals import Totals
 
 POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
@@ -228,7 +228,7 @@ def _policies(value: object) -> tuple[str, ...]:
         raise PolicyError(f"must be a list of policies, such as [fifo, chain], not {value!r}")
     names = tuple(str(name) for name in value)
     for name in names:
-        make_policy(name)
+        make_scheduler(name)
         if names.count(name) > 1:
             raise PolicyError(f"'{name}' is named more than once")
     return names

@@ -55,7 +55,8 @@ from headway.clock import SECOND
 from headway.columns import NEVER, Int64s, frozen
 from headway.errors import PolicyError, choices, unknown, within
 from headway.options.settings import mapping, read_settings
-from headway.scheduling.policy import make_policy, registered_policies
+from headway.scheduling.policy import registered_policies
+from headway.scheduling.schedule import make_scheduler
 from headway.totals import Totals
 
 NAME = "optimizer"
@@ -307,7 +308,7 @@ def _policies(value: object) -> tuple[str, ...]:
     if not names or len(set(names)) < len(names):
         raise PolicyError(f"must be one or more different policies, not {choices(names)}")
     for name in names:
-        make_policy(name)
+        make_scheduler(name)
     return names
 
 

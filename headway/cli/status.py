@@ -28,8 +28,10 @@ def status_text(status: Status, rate: float) -> str:
     ]
     if status.dead_letters:
         parts.append(f"dead letters {count_text(status.dead_letters)}")
+    if status.held:
+        parts.append("sources wait: queues are full")
     if status.paused:
-        parts.append("paused: sources wait for the network")
+        parts.append("paused")
     return "  ".join(parts)
 
 

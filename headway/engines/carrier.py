@@ -224,6 +224,7 @@ class Run(Carrier):
             self.queued,
             readings.letters.total,
             self.filled(),
+            self.loop.paused,
             outputs,
             tuples_before=readings.ingest.before,
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.errors import PolicyError
-from headway.scheduling.policy import Planner, Policy, as_policy, make_policy
+from headway.errors import PolicyError, RunError
+from headway.scheduling.policy import Planner, Policy, as_policy
+from headway.scheduling.schedule import make_scheduler
 
 # Commands are requests from outside. They take effect at the beginning of a round.
 
@@ -48,10 +48,15 @@ Command = Stop | Pause | Resume | UsePolicy | Shed | Specify
 
 
 class Control:
-    """Sends commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. Thread-safe."""
+    """Sends commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. Thread-safe.
+
+    Commands that are given before a run begins are for that run; those that come too late for it are dropped. Several
+    runs at once that share a control each obey all of its commands.
+    """
 
     def __init__(self) -> None:
-        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self._given: list[Command] = []  # only ever appended to, so that it needs no lock, also in signal handlers
+        self._past = 0  # how many of them were given before the last run ended
         self._stopped = False
 
     def stop(self) -> None:
@@ -78,33 +83,51 @@ class Control:
             raise PolicyError(
                 f"a specification is a mapping such as {{'objectives': {{'latency': 1}}}}, not {settings!r}"
             )
-        self._commands.put(Specify(settings))
+        self._given.append(Specify(settings))
 
     def pause(self) -> None:
         """Start no more steps until `resume`; sources are still read while there is room."""
-        self._commands.put(Pause())
+        self._given.append(Pause())
 
     def resume(self) -> None:
         """Start steps again."""
-        self._commands.put(Resume())
+        self._given.append(Resume())
 
     def policy(self, policy: str | Planner) -> None:
         """Use another policy from now on: a name such as ``fifo`` or ``random:7``, or a policy object.
 
         Units, traversal and trains stay the same. A run with an adaptive layer, which chooses policies itself, refuses
-        this, and its summary says so. Raises a PolicyError for an unknown name.
+        this, and its summary says so. Raises a PolicyError for an unknown name, and for ``threads``, which is no policy
+        but a way to run without one.
         """
         if isinstance(policy, str):
-            make_policy(policy)
-        self._commands.put(UsePolicy(policy if isinstance(policy, str) else as_policy(policy)))
+            make_scheduler(policy)
+        self._given.append(UsePolicy(policy if isinstance(policy, str) else as_policy(policy)))
 
     def shed(self, active: bool) -> None:
         """Allow load shedding under overload, or turn it off, which removes every drop box.
 
-        A run that was not started with load shedding refuses it, and its summary says so.
+        A run that was not started with load shedding refuses it, and its summary says so. Raises a RunError if `active`
+        is neither True nor False.
         """
-        self._commands.put(Shed(bool(active)))
+        if not isinstance(active, bool):
+            raise RunError(f"shed takes True or False, not {active!r:.100}")
+        self._given.append(Shed(active))
 
-    def commands(self) -> list[Command]:
-        """Return the commands since the last call. Called by the engine."""
-        return [self._commands.get_nowait() for _ in range(self._commands.qsize())]
+    def listen(self) -> Callable[[], Sequence[Command]]:
+        """Return a function for one run that returns the commands since its last call. Called by the engine."""
+        heard = self._past
+
+        def commands() -> Sequence[Command]:
+            nonlocal heard
+            if heard == len(self._given):
+                return ()
+            new = self._given[heard:]
+            heard += len(new)
+            return new
+
+        return commands
+
+    def ended(self) -> None:
+        """Note that a run has ended: what it has not obeyed is not for the next one. Called by the engine."""
+        self._past = len(self._given)

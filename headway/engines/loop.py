@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from headway.clock import stopwatch
 from headway.columns import NEVER
 from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
-from headway.errors import RunError
+from headway.errors import HeadwayError, RunError, raised
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
@@ -226,6 +227,11 @@ class Loop:
         """Nanoseconds spent on snapshots, plans and looks."""
 
     @property
+    def _unscheduled(self) -> str | None:
+        """Why commands to the scheduler are refused, if there is none."""
+        return f"policy '{self._schedule.policy}' runs without a scheduler" if self._policy is None else None
+
+    @property
     def planning_seconds(self) -> float:
         """The mean time a plan has taken."""
         return self.planning / 1e9 / self.plans if self.plans else 0.0
@@ -302,16 +308,18 @@ class Loop:
             case Stop(by):
                 self.stopped_by, self.paused = self.stopped_by or by, False
             case Pause():
-                self.paused = True
+                self.paused = self._steering.takes("pause", now, self._unscheduled)
             case Resume():
-                self.paused = False
+                self.paused &= not self._steering.takes("resume", now, self._unscheduled)
             case Specify(settings):
                 self._steering.specify(settings, now)
             case Shed(active):
                 self._steering.shed(active, now)
             case UsePolicy(wanted):
-                schedule = replace(self._schedule, policy=wanted)
-                if self._policy is not None and self._steering.takes(schedule, now):
+                adapts = "the adaptive layer chooses policies" if self._steering.adapts else None
+                refused = self._unscheduled or adapts
+                if self._steering.takes(f"policy {wanted}", now, refused):
+                    schedule = replace(self._schedule, policy=wanted)
                     self._schedule, self._policy = schedule, schedule.make_policy()
                     self._memory, self.preemptive, self._only = self._policy.start(), self._policy.preemptive, None
 
@@ -371,7 +379,13 @@ class Loop:
 
     def _ask(self, snapshot: Snapshot) -> Plan:
         assert self._policy is not None
-        plan, after = self._policy.plan(snapshot, self._memory)
+        try:
+            plan, after = self._policy.plan(snapshot, self._memory)
+            plan = _checked(plan, snapshot)
+        except HeadwayError:
+            raise
+        except Exception as error:
+            raise RunError(f"policy '{self._schedule}' failed: {raised(error)}") from error
         self.plans += 1
         self._seen = True
         if self._recorder is not None:
@@ -388,6 +402,25 @@ class Loop:
         ready = [f"'{snapshot.units[at].name}'" for at in snapshot.ready.nonzero()[0].tolist()]
         names = ", ".join(ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
         return RunError(f"policy '{self._schedule}' serves none of the units that are ready: {names}")
+
+
+def _checked(plan: Plan, snapshot: Snapshot) -> Plan:
+    """Return a plan without the steps of units that have nothing to do, which would leave the run where it is.
+
+    Raises a TypeError or ValueError for what is no plan.
+    """
+    if not isinstance(plan, Plan):
+        raise TypeError(f"it returned {plan!r:.100} instead of a Plan")
+    ready, busy, count, idle = snapshot.ready, snapshot.busy, len(snapshot.units), False
+    for unit, tuples in plan.steps:
+        if not 0 <= index(unit) < count or index(tuples) < 1:
+            raise ValueError(f"a step is for one of units 0 to {count - 1} and at least 1 tuple, not {(unit, tuples)}")
+        idle = idle or not (ready[unit] or busy[unit])
+    if plan.until is not None and index(plan.until) >= NEVER:
+        plan = plan._replace(until=None)
+    if idle:
+        plan = plan._replace(steps=tuple([step for step in plan.steps if ready[step.unit] or busy[step.unit]]))
+    return plan
 
 
 def drive(loop: Loop, carrier: Carrier) -> None:

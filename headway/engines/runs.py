@@ -19,8 +19,8 @@ from headway.engines.traces import Trace
 from headway.errors import HeadwayError
 from headway.options.table import default_of
 from headway.plugins import Registry
-from headway.scheduling.policy import Policy, make_policy
-from headway.scheduling.schedule import Schedule
+from headway.scheduling.policy import Policy
+from headway.scheduling.schedule import Schedule, make_scheduler
 from headway.shedding.settings import ShedSettings
 
 
@@ -47,7 +47,10 @@ class Status:
     queued: int
     queued_bytes: int
     dead_letters: int
-    paused: bool
+    held: bool
+    """Whether sources wait because queues are full."""
+    paused: bool = False
+    """Whether the run is paused by a command."""
     outputs: Mapping[str, OutputStatus] = field(default_factory=dict)
     starting: str = ""
     """What a run on Spark is starting, such as ``query 3 of 7``; until then no tuple can arrive and the rest is 0."""
@@ -102,7 +105,7 @@ class RunSettings:
             return self.schedule.make_policy()
         names = self.adaptive.layer.policies
         # The longest wait applies across all of them: a policy that has not been asked for long knows of no waits.
-        return self.schedule.bound(Master([self.schedule.train.wrap(make_policy(name)) for name in names], names))
+        return self.schedule.bound(Master([self.schedule.train.wrap(make_scheduler(name)) for name in names], names))
 
     @property
     def policy_text(self) -> str:

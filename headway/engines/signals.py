@@ -91,6 +91,7 @@ class Stopping:
     def __init__(self, control: Control | None = None) -> None:
         """Also obey `control`, if given."""
         self._control = control
+        self._commands = control.listen() if control is not None else tuple
         self._signals = _taking(self._hear)
         self._signal: str | None = None
         self._begun = self._deaf = False
@@ -103,13 +104,12 @@ class Stopping:
 
     def __exit__(self, *raised: object) -> None:
         self._signals.__exit__(None, None, None)
+        if self._control is not None:
+            self._control.ended()
 
     def commands(self) -> Sequence[Command]:
         """Return the commands from outside since the last call."""
-        control, by = self._control, self.by
-        if control is None and by is None:
-            return ()
-        wanted: list[Command] = [] if control is None else control.commands()
+        wanted, by = self._commands(), self.by
         return wanted if by is None else [*wanted, Stop(by)]
 
     def begin(self) -> None:

@@ -6,13 +6,15 @@ and adjust drop boxes (the load shedder), and move queries from one policy to an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from headway.adaptive.layer import Adaptive, ShedOutput, Switch
+from headway.adaptive.layer import Adaption, ShedOutput, Switch
 from headway.adaptive.master import Master
 from headway.catalog import BoxReadings
 from headway.clock import MILLISECOND, SECOND
@@ -22,10 +24,9 @@ from headway.engines.reading import Reading
 from headway.engines.runs import RunSettings
 from headway.engines.shedder import Shedder
 from headway.engines.traces import ChangeLog, Recorder
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, RunError, raised
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy
-from headway.scheduling.schedule import Schedule
 from headway.totals import SYSTEM, Spent, Totals
 
 _SAMPLES = 16
@@ -60,7 +61,7 @@ class Steering:
         self._observe_at = now + self._interval
         self._adapting: Adapting | None = None
         if settings.adaptive is not None:
-            self._adapting = Adapting(settings.adaptive.layer, policy, reading, self._log, now)
+            self._adapting = Adapting(settings.adaptive, policy, reading, self._log, now)
         self.next = self._observe_at
         self._plan_next()
 
@@ -98,22 +99,21 @@ class Steering:
             told = ", ".join(f"{key}: {value}" for key, value in wanted.items())
             self._log.add(now, "switch", "run", f"another specification: {told}", "the user wants it")
 
-    def takes(self, schedule: Schedule, now: int) -> bool:
-        """Log a command to change the policy; return whether it is allowed: not if an adaptive layer chooses."""
-        may = self._adapting is None
-        what = f"policy {schedule.policy}" if may else f"policy {schedule.policy} refused"
-        why = "by command" if may else "the adaptive layer chooses policies"
-        self._log.add(now, "command", "run", what, why)
-        return may
+    def takes(self, what: str, now: int, refused: str | None = None) -> bool:
+        """Log a command; return whether it is obeyed: not if there is a reason to refuse it."""
+        self._log.add(now, "command", "run", f"{what} refused" if refused else what, refused or "by command")
+        return not refused
+
+    @property
+    def adapts(self) -> bool:
+        """Whether an adaptive layer chooses the policies."""
+        return self._adapting is not None
 
     def shed(self, active: bool, now: int) -> None:
         """Turn load shedding on or off."""
-        what = f"load shedding {'on' if active else 'off'}"
-        if not self._settings.may_shed:
-            self._log.add(now, "command", "run", f"{what} refused", "the run was started without it")
-            return
-        self._log.add(now, "command", "run", what, "by command")
-        self._shedder.switch(active, now)
+        refused = None if self._settings.may_shed else "the run was started without it"
+        if self.takes(f"load shedding {'on' if active else 'off'}", now, refused):
+            self._shedder.switch(active, now)
 
     def _plan_next(self) -> None:
         self.next = self._observe_at if self._adapting is None else min(self._observe_at, self._adapting.next)
@@ -150,8 +150,8 @@ class Steering:
             "overload": self._monitor.summary(),
             "shedding": self._shedder.summary(),
         }
-        if self._adapting is not None and self._settings.adaptive is not None:
-            told["adaptive"] = self._adapting.summary(self._settings.adaptive.name)
+        if self._adapting is not None:
+            told["adaptive"] = self._adapting.summary()
         if self._log.counts["command"]:
             told["commands"] = self._log.summary("command")
         spent = totals.spent
@@ -189,10 +189,10 @@ def summarise_boxes(
 class Adapting:
     """Drives one adaptive layer. Used by the scheduler thread."""
 
-    def __init__(self, layer: Adaptive, policy: Policy, reading: Reading, log: ChangeLog, now: int) -> None:
+    def __init__(self, adaption: Adaption, policy: Policy, reading: Reading, log: ChangeLog, now: int) -> None:
         """Start the layer, which chooses each output's first policy."""
         topology = reading.topology
-        self._layer = layer
+        self._name, self._layer = adaption
         self._bounded = policy if isinstance(policy, Bounded) else None
         inner = policy if self._bounded is None else self._bounded.policy
         assert isinstance(inner, Master)
@@ -200,7 +200,8 @@ class Adapting:
         self._reading = reading
         self._log = log
         self._outputs = topology.outputs
-        self._places, self._memory = layer.start(topology, now)
+        with self._named():
+            self._places, self._memory = self._layer.start(topology, now)
         # A unit that leads to several outputs is scheduled with the first of them: it can have only one policy.
         self._output_of = [unit.outputs[0] if unit.outputs else None for unit in reading.units]
         self._reach = Reach(topology)
@@ -211,7 +212,7 @@ class Adapting:
         self._unsized = np.ones(len(topology.boxes), np.bool_)
         self._sampled = now
         self._current = list(self._places)
-        self._spent = [0] * len(layer.policies)  # nanoseconds by policy, counted once per output that used it
+        self._spent = [0] * len(self._layer.policies)  # nanoseconds by policy, counted once per output that used it
         self._switches = 0
         self.shedding: frozenset[int] = frozenset()
         """Outputs for which the layer allows load shedding."""
@@ -229,27 +230,44 @@ class Adapting:
 
     def change(self, settings: Mapping[str, Any]) -> None:
         """Give the layer another specification. Raises PolicyError."""
-        self._memory = self._layer.change(settings, self._memory)
+        with self._named():
+            self._memory = self._layer.change(settings, self._memory)
         self._pace(self._sampled)
 
     def look(self, now: int, memory: Any) -> Any:
         """Sample the queues, and let the layer look if it is time; return the policy's memory."""
         oldest = self._sample(now)
-        if now >= self._layer.next(self._memory):
+        if now >= self._next():
             self._measure_sizes(now)
-            actions, self._memory = self._layer.look(self._totals(now, oldest), self._memory)
-            for action in actions:
-                if isinstance(action, Switch):
-                    memory = self._switch(action, now, memory)
-                else:
-                    self._shed(action, now)
+            with self._named():
+                actions, self._memory = self._layer.look(self._totals(now, oldest), self._memory)
+                for action in actions:
+                    if isinstance(action, Switch):
+                        memory = self._switch(action, now, memory)
+                    else:
+                        self._shed(action, now)
             self._pace(now)
-        self.next = min(self._layer.next(self._memory), now + self._pause)
+        self.next = min(max(self._next(), now + 1), now + self._pause)
         return memory
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Report what a layer of one's own does wrong under the layer's name, not as an error of the box that runs."""
+        try:
+            yield
+        except HeadwayError:
+            raise
+        except Exception as error:
+            raise RunError(f"adaptive layer '{self._name}' failed: {raised(error)}") from error
+
+    def _next(self) -> int:
+        """Return the moment of the layer's next look."""
+        with self._named():
+            return index(self._layer.next(self._memory))
 
     def _pace(self, now: int) -> None:
         """Divide the time until the layer's next look into samples."""
-        self._pause = max(_LEAST, (self._layer.next(self._memory) - now) // _SAMPLES)
+        self._pause = max(_LEAST, (self._next() - now) // _SAMPLES)
         self.next = now + self._pause
 
     def _sample(self, now: int) -> Floats:
@@ -283,6 +301,9 @@ class Adapting:
         return replace(totals, queued=queued, memory=memory, oldest=oldest, shedding=self.shedding)
 
     def _switch(self, action: Switch, now: int, memory: Any) -> Any:
+        if not 0 <= action.policy < len(self._layer.policies):
+            raise ValueError(f"there is no policy {action.policy} to switch to")
+        self._check_output(action.output)
         chosen = range(len(self._current)) if action.output is None else [action.output]
         moved = [output for output in chosen if self._current[output] != action.policy]
         if not moved:
@@ -297,18 +318,23 @@ class Adapting:
         by_unit = [self._current[output or 0] for output in self._output_of]
         return self._tell(memory, lambda inner: self._master.assign(inner, by_unit))
 
+    def _check_output(self, output: int | None) -> None:
+        if output is not None and not 0 <= output < len(self._outputs):
+            raise ValueError(f"there is no output {output}")
+
     def _shed(self, action: ShedOutput, now: int) -> None:
+        self._check_output(action.output)
         if action.active == (action.output in self.shedding):
             return
         self.shedding = self.shedding ^ {action.output}
         what = "may be shed" if action.active else "no longer shed"
         self._log.add(now, "allow", self._outputs[action.output], what, action.reason)
 
-    def summary(self, name: str) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the layer's part of the summary; `time` is the share of time that each policy was in use."""
         names, whole = self._layer.policies, max(1, sum(self._spent))
         return {
-            "layer": name,
+            "layer": self._name,
             "policies": list(names),
             "now": {output: names[place] for output, place in zip(self._outputs, self._current, strict=True)},
             "time": {text: spent / whole for text, spent in zip(names, self._spent, strict=True)},

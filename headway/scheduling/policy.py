@@ -166,9 +166,11 @@ def foremost(units: Places, keys: Sequence[npt.NDArray[Any]], count: int) -> Pla
             break
         values = key[units]
         edge = np.partition(values, count - 1)[count - 1]
-        sure.append(units[values < edge])
+        # NaN, which a policy of one's own may produce, comes last, as numpy sorts it.
+        before, ties = (values < edge, values == edge) if edge == edge else (values == values, values != values)
+        sure.append(units[before])
         count -= len(sure[-1])
-        units = units[values == edge]
+        units = units[ties]
     first = np.sort(np.concatenate([*sure, units[:count]]))
     return first[np.lexsort([key[first] for key in reversed(keys)])] if keys else first
 

@@ -240,6 +240,14 @@ class ThreadsPolicy(Policy):
         raise PolicyError("policy 'threads' is for the engine 'local': it leaves the decisions to the operating system")
 
 
+def make_scheduler(text: str) -> Policy:
+    """Make the policy given as ``name`` or ``name:argument``, for a run with a scheduler: not `threads`."""
+    policy = make_policy(text)
+    if isinstance(policy, ThreadsPolicy):
+        raise PolicyError(f"'{THREADS}' runs without a scheduler: it can only be the policy of a whole run")
+    return policy
+
+
 register_policy(
     THREADS,
     lambda _: ThreadsPolicy(),

@@ -16,9 +16,7 @@ from headway.cli.status import StatusLine, notices, status_text
 from headway.engines.runs import Status
 from tests.cli.helpers import ENDLESS, LOCAL, command, environment
 
-STATUS = Status(
-    seconds=1.5, tuples_in=30_000, tuples_out=200, queued=12, queued_bytes=960, dead_letters=0, paused=False
-)
+STATUS = Status(seconds=1.5, tuples_in=30_000, tuples_out=200, queued=12, queued_bytes=960, dead_letters=0, held=False)
 
 
 class Terminal(io.StringIO):
@@ -30,9 +28,10 @@ class Terminal(io.StringIO):
 
 def test_text() -> None:
     assert status_text(STATUS, 20_000.4) == "1.5 s  in 30,000 (20,000/s)  out 200  queued 12"
-    full = status_text(replace(STATUS, dead_letters=3, paused=True), 1)
+    full = status_text(replace(STATUS, dead_letters=3, held=True, paused=True), 1)
     assert "dead letters 3" in full
-    assert "paused" in full
+    assert "sources wait" in full
+    assert full.endswith("paused")
 
 
 def test_a_line_replaces_the_one_before() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.adaptive.layer import Action, Interval, ShedOutput, Switch
+from headway.adaptive.layer import Action, Adaption, Interval, ShedOutput, Switch
 from headway.adaptive.master import Master
 from headway.catalog import Topology
 from headway.clock import SECOND
@@ -67,7 +67,7 @@ class Run:
         self.log = ChangeLog(0)
         self.master = Master([make_policy(name) for name in POLICIES], POLICIES)
         policy: Policy = Bounded(self.master, 10 * SECOND) if bounded else self.master
-        self.adapting = Adapting(layer, policy, self.bench.reading, self.log, 0)
+        self.adapting = Adapting(Adaption("script", layer), policy, self.bench.reading, self.log, 0)
         self.bounded = bounded
         self.memory = self.adapting.begin(policy.start())
 
@@ -89,7 +89,7 @@ class Run:
 def test_outputs_begin_with_the_policies_that_the_layer_wants(bounded: bool) -> None:
     run = Run(Script(first=(2, 1)), bounded)
     assert run.assigned == [2, 2, 1], "what several outputs share goes with the first of them"
-    assert run.adapting.summary("script")["now"] == {"ox": "chain", "oy": "fifo"}
+    assert run.adapting.summary()["now"] == {"ox": "chain", "oy": "fifo"}
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -99,7 +99,7 @@ def test_an_output_is_switched_with_all_that_leads_to_it_alone(bounded: bool) ->
     assert run.assigned == [0, 0, 2]
     run.until(2)
     assert run.assigned == [1, 1, 2]
-    told = run.adapting.summary("script")
+    told = run.adapting.summary()
     assert told["now"] == {"ox": "fifo", "oy": "chain"}
     assert told["switches"] == 2
     assert told["changes"] == [
@@ -113,7 +113,7 @@ def test_everything_is_switched_at_once() -> None:
     run = Run(Script((Switch(None, 2, "best"),), (Switch(None, 2, "still the best"),)))
     run.until(2)
     assert run.assigned == [2, 2, 2]
-    told = run.adapting.summary("script")
+    told = run.adapting.summary()
     assert told["changes"] == [
         {"moment": 1.0, "subject": "all", "change": "fifo, round-robin -> chain", "reason": "best"}
     ], "to be switched to what one has is no change"
@@ -123,13 +123,13 @@ def test_everything_is_switched_at_once() -> None:
 def test_a_switch_to_what_it_has_is_none() -> None:
     run = Run(Script((Switch(0, 0, "again"),)))
     run.until(1)
-    assert (run.adapting.summary("script")["switches"], run.log.changes) == (0, [])
+    assert (run.adapting.summary()["switches"], run.log.changes) == (0, [])
 
 
 def test_how_long_each_policy_was_used() -> None:
     run = Run(Script((Switch(0, 2, "why not"),)))  # oy has fifo all the time
     run.until(4)
-    told = run.adapting.summary("script")
+    told = run.adapting.summary()
     assert (told["layer"], told["policies"]) == ("script", list(POLICIES))
     assert told["time"] == pytest.approx({"round-robin": 1 / 8, "fifo": 4 / 8, "chain": 3 / 8})
 

@@ -19,19 +19,76 @@ from headway.errors import InputError
 
 def test_commands_come_once_and_in_their_order() -> None:
     control = hw.Control()
-    assert control.commands() == []
+    commands = control.listen()
+    assert commands() == ()
     control.specify({"objectives": "latency"})
     control.pause()
     control.resume()
     control.specify({"objectives": "queue"})
-    first, *others, last = control.commands()
+    first, *others, last = commands()
     assert (first, last) == (Specify({"objectives": "latency"}), Specify({"objectives": "queue"}))
     assert others == [Pause(), Resume()]
-    assert control.commands() == []
+    assert commands() == ()
+
+
+def test_runs_that_share_a_control_each_obey_and_what_comes_too_late_is_not_for_the_next() -> None:
+    control = hw.Control()
+    control.pause()
+    one, other = control.listen(), control.listen()
+    control.resume()
+    assert one() == other() == [Pause(), Resume()]
+    control.pause()
+    assert one() == [Pause()]
+    control.ended()
+    assert other() == [Pause()], "it goes on"
+    assert control.listen()() == ()
+    hw.run(ENDLESS | {"sources": {"s": {"schema": {"i": "bigint"}}}}, {"s": [(1,)]}, engine="sim", control=control)
+    control.pause()
+    control.resume()
+    assert control.listen()() == [Pause(), Resume()], "given before a run, it is for that run"
+
+
+def test_two_runs_at_once_both_go_on_after_a_pause() -> None:
+    control, made = hw.Control(), {**ENDLESS, "sources": {"s": {"schema": {"i": "bigint"}}}}
+    control.pause()
+    found = list[hw.RunResult]()
+    runs = [
+        threading.Thread(
+            target=lambda: found.append(hw.run(made, {"s": [(1,), (2,)]}, engine="local", control=control)), daemon=True
+        )
+        for _ in range(2)
+    ]
+    for run in runs:
+        run.start()
+    runs[0].join(0.3)
+    assert not found
+    control.resume()
+    for run in runs:
+        run.join(20)
+    assert [result.outputs["all"].num_rows for result in found] == [2, 2]
+    assert [one["change"] for one in found[0].summary["commands"]] == ["pause", "resume"]
+
+
+def test_commands_that_need_a_scheduler_are_refused_without_one() -> None:
+    control = hw.Control()
+    control.pause()
+    control.policy("fifo")
+    made = {**ENDLESS, "sources": {"s": {"schema": {"i": "bigint"}}}}
+    result = hw.run(made, {"s": [(1,), (2,)]}, engine="local", policy="threads", control=control)
+    assert result.outputs["all"].num_rows == 2
+    assert [(one["change"], one["reason"]) for one in result.summary["commands"]] == [
+        ("pause refused", "policy 'threads' runs without a scheduler"),
+        ("policy fifo refused", "policy 'threads' runs without a scheduler"),
+    ]
+    with pytest.raises(hw.HeadwayError, match="'threads' runs without a scheduler"):
+        control.policy("threads")
+    with pytest.raises(hw.HeadwayError, match="shed takes True or False, not 'off'"):
+        control.shed("off")  # type: ignore[arg-type]
 
 
 def test_any_thread_may_command() -> None:
     control = hw.Control()
+    commands = control.listen()
 
     def command(who: str) -> None:
         for at in range(100):
@@ -42,10 +99,10 @@ def test_any_thread_may_command() -> None:
         thread.start()
     found = []
     while any(thread.is_alive() for thread in threads):
-        found += [one.settings for one in control.commands() if isinstance(one, Specify)]
+        found += [one.settings for one in commands() if isinstance(one, Specify)]
     for thread in threads:
         thread.join(20)
-    found += [one.settings for one in control.commands() if isinstance(one, Specify)]
+    found += [one.settings for one in commands() if isinstance(one, Specify)]
     for who in "abcd":
         assert [one[who] for one in found if who in one] == list(range(100)), "none is lost, each thread's in order"
 

@@ -42,7 +42,7 @@ class Steered:
     next: int = 1_000
     looks: list[int] = field(default_factory=list)
     specified: list[Any] = field(default_factory=list)
-    allows: bool = True
+    adapts: bool = False
     active: bool = False
 
     def begin(self, memory: Any) -> Any:
@@ -53,8 +53,8 @@ class Steered:
         self.next = now + 1_000
         return memory
 
-    def takes(self, schedule: Schedule, now: int) -> bool:
-        return self.allows
+    def takes(self, what: str, now: int, refused: str | None = None) -> bool:
+        return not refused
 
     def shed(self, active: bool, now: int) -> None:
         self.specified.append(active)
@@ -489,7 +489,7 @@ def test_another_policy_decides_from_the_next_round_on() -> None:
 
 def test_an_adaptive_layer_keeps_its_policies() -> None:
     script = Script()
-    script.steering.allows = False
+    script.steering.adapts = True
     script.carrier.waiting = (1, 0)
     script.begin(UsePolicy(First([Plan((), 5)])))
     start = script.send()

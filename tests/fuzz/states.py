@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from functools import lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -13,7 +12,7 @@ from typing import Any
 
 from headway.checking import CheckedNetwork, check
 from headway.engines.runs import RunSettings
-from headway.engines.spark.driver.state import State
+from headway.engines.spark.driver.state import State, lock_directory
 from headway.files import load
 from headway.network.schema import Schema
 from headway.scheduling.schedule import Schedule
@@ -25,8 +24,6 @@ from tests.fuzz.nasty import mutate_bytes
 from tests.storage.test_log import train
 
 SCHEMA = Schema.parse("a bigint, s string")
-_CHECKSUMS = find_spec("headway.storage.checked") is not None
-"""Without them damage to a value is not seen, and only what breaks a file is an error."""
 
 
 @lru_cache
@@ -57,8 +54,7 @@ def state(random: Random, size: int, folder: Path) -> None:
     file = random.choice(sorted(path for path in place.rglob("*") if path.is_file()))
     file.write_bytes(mutate_bytes(random, file.read_bytes(), size))
     found = _contents(place)
-    if _CHECKSUMS:
-        expect(found == _contents(_saved() / "log"), f"damage to {file.name} is read past")
+    expect(found == _contents(_saved() / "log"), f"damage to {file.name} is read past")
 
 
 def _plan(random: Random, size: int, folder: Path) -> None:
@@ -74,12 +70,5 @@ def _plan(random: Random, size: int, folder: Path) -> None:
 
 def _open(place: Path, checked: CheckedNetwork) -> None:
     settings = RunSettings(Schedule.parse("qos"), {}, {}, state=str(place))
-    make: Any = State
-    if find_spec("headway.engines.spark.driver.state") is None:
-        make(str(place), checked, settings, 2).release()
-        return
-    directory: Any = import_module("headway.engines.spark.driver.state").Directory(str(place), True)
-    try:
-        make(directory, checked, settings, 2)
-    finally:
-        directory.release()
+    with ExitStack() as stack:
+        State(lock_directory(str(place), True, stack), checked, settings, 2)
