@@ -19,7 +19,9 @@ LOGGED = "log/commits/*"
 PLANNED = "checkpoints/*/offsets/[0-9]*"
 DELIVERED = "results/*/*.arrow"
 COMMITTED = "checkpoints/*/commits/[0-9]*"
-KINDS = (LOGGED, PLANNED, DELIVERED, COMMITTED)
+WRITING = "checkpoints/*/offsets/*"
+"""Also what is not complete."""
+KINDS = (WRITING, LOGGED, PLANNED, DELIVERED, COMMITTED)
 
 
 class Crashes:
@@ -115,6 +117,15 @@ def test_three_kills(tmp_path: Path) -> None:
     crashes.crash(crashes.after(COMMITTED, delay=crashes.chance.uniform(0.0, 0.4)))
     crashes.crash(crashes.after(DELIVERED, 2))
     assert crashes.between >= 1
+    crashes.complete()
+
+
+@pytest.mark.slow
+def test_kills_while_spark_writes_the_first_offsets(tmp_path: Path) -> None:
+    """What it was writing is left, and it begins no stateful query beside that."""
+    crashes = Crashes(tmp_path, seed=3, events=400, rate=0, train=100, units="one")
+    for _ in range(2):
+        crashes.crash(crashes.after(WRITING))
     crashes.complete()
 
 

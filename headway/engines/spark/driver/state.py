@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,10 @@ from headway.storage.temporary import clean_temporary, make_temporary, remove_te
 from headway.trains import NOTHING
 
 
+_UNFINISHED = re.compile(r"\..+\.tmp(\.crc)?")
+"""The names under which Spark writes files of a checkpoint until they are complete, and those of their checksums."""
+
+
 class Directory(NamedTuple):
     """A state directory locked for this run."""
 
@@ -64,6 +69,8 @@ def lock_directory(folder: str, kept: bool, stack: contextlib.ExitStack) -> Dire
             handle = os.open(Path(place.base, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
             _lock(stack.enter_context(os.fdopen(handle, "a")), folder)
             _close_to_others(Path(place.base))
+        # A killed process leaves files that Spark was writing, and Spark refuses to begin a stateful query beside them.
+        place.delete([name for name in place.files("checkpoints") if _UNFINISHED.fullmatch(Path(name).name)])
     except FAILURES as error:
         raise RunError(f"cannot use the state '{folder}': {reason(error)}; give a directory to write to") from error
     return Directory(folder, kept, place, verify(place))

@@ -187,12 +187,11 @@ class TaskReport:
         for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
             mine[at] += amount
 
-    def divide(self, arcs: Sequence[str], taken: int, trains: Sequence[Train]) -> None:
-        """Count how many of the tuples that a box took went to each of its arcs, if it has several."""
-        for arc, train in zip(arcs, trains, strict=False) if len(arcs) > 1 else ():
-            mine = self.arcs.setdefault(arc, [0, 0])
-            mine[0] += taken
-            mine[1] += len(train)
+    def divide(self, arc: str, taken: int, made: int) -> None:
+        """Count how many of the tuples that a box with several ports took went to one of its arcs."""
+        mine = self.arcs.setdefault(arc, [0, 0])
+        mine[0] += taken
+        mine[1] += made
 
     def wish(self, deadline: int | None) -> None:
         """Request a tick at this moment; the earliest request counts."""

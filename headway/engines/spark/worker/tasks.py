@@ -24,6 +24,7 @@ import pyarrow as pa
 from headway.checking import CheckedNetwork, check
 from headway.clock import stopwatch
 from headway.columns import GOLDEN, Column, Int64s, splitmix64
+from headway.costs import default_arcs
 from headway.engines.dead_letters import letter_rows
 from headway.engines.spark.wire.messages import (
     MARKS,
@@ -41,7 +42,7 @@ from headway.engines.spark.wire.messages import (
     to_arrow_rows,
     to_rows,
 )
-from headway.engines.spark.worker.memory import keep_freed_memory
+from headway.engines.spark.worker.memory import prepare
 from headway.engines.spark.worker.source import Pickled, Task
 from headway.errors import RunError
 from headway.kernels.kernel import Kernel
@@ -50,6 +51,7 @@ from headway.program import compile_program
 from headway.sieves import DropBox, KeptShares, Sieve
 from headway.storage.checked import RESTORE, bulk_checksum, read_table
 from headway.storage.segments import LogSlice, read_slice
+from headway.structure import owner
 from headway.trains import Train, join_trains
 
 if TYPE_CHECKING:
@@ -61,15 +63,9 @@ _LARGE = 1 << 20
 """Size in bytes above which a train ends its record batch."""
 
 
-def _prepare() -> None:
-    """Set up this process, which runs nothing but tasks."""
-    keep_freed_memory()
-    np.seterr(over="ignore", invalid="ignore", divide="ignore")  # a generator cannot hold the context `quiet`
-
-
 def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
     """Read a task's slices and run the front over them, unless Spark does that by a native plan."""
-    _prepare()
+    prepare()
     code = unit_code(work)
     parts: dict[str, list[Train]] = {}
     for fields in task.slices:
@@ -121,7 +117,7 @@ def run_shard(
     work: Pickled[Work], key: int, frames: Iterable[pd.DataFrame], saved: bytes | None
 ) -> tuple[pd.DataFrame, bytes | None]:
     """Run a shard over the rows of a micro-batch; return rows for the driver, and the new state if it changed."""
-    _prepare()
+    prepare()
     code = unit_code(work)
     exchange, lanes = code.work.exchange, code.work.lanes
     arrived = [
@@ -172,6 +168,8 @@ class UnitCode:
         self._shard_kernels = {call.boxes[0]: call.kernel for call in self._inner_calls}
         self._front_states = {call.boxes[0]: call.kernel.initial() for call in self._front_calls}
         self._made = {name for call in self._inner_calls for name in call.outputs}
+        self._divided = {owner(arc): arc for arc in reversed(default_arcs(self.checked))}
+        """By box of which several ports are read, here or in other units: the arc of its first port."""
         self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
         self._columns = {lane.number: self._sent(lane) for lane in work.lanes}
 
@@ -323,22 +321,24 @@ class UnitCode:
         state, result = call.kernel.run(state, trains, now)
         result = whole(result)
         spent = stopwatch() - begun
-        owned = self.work.unit.owned
         tuples_in = sum(len(train) for train in trains)
         tuples_out = sum(len(train) for train in result.outputs)
-        size = sum(train.nbytes for train in trains)
         counts = (*result.counts, tuples_out) if len(call.boxes) > 1 else (tuples_in, tuples_out)
         weight = max(1, sum(counts[:-1]))
+        size = sum(train.nbytes for train in trains) / max(1, tuples_in)
         for at, name in enumerate(call.boxes):
-            if name in owned:
-                share = counts[at] / weight if len(call.boxes) > 1 else 1.0
-                ignored = result.ignored if at == 0 else 0
-                bytes_in = size * counts[at] // max(1, tuples_in)
-                readings.note(name, counts[at], counts[at + 1], int(spent * share), bytes_in, ignored)
-        readings.divide(call.outputs, tuples_in, result.outputs)
-        for letter in result.dead:
-            if letter.box in owned:
-                readings.letters += letter_rows(letter)
+            taken, made = counts[at], counts[at + 1]
+            if name in self._divided and (at + 1 < len(call.boxes) or len(call.outputs) == 1):
+                # This unit reads only the first port. The box counts the tuples of all, as it does on other engines.
+                readings.divide(self._divided[name], taken, made)
+                made = taken - sum(len(letter.train) for letter in result.dead if letter.box == name)
+            if name in self.work.unit.owned:
+                share = taken / weight if len(call.boxes) > 1 else 1.0
+                ignored = 0 if at else result.ignored
+                readings.note(name, taken, made, int(spent * share), int(size * taken), ignored)
+        for arc, output in zip(call.outputs, result.outputs, strict=False) if len(call.outputs) > 1 else ():
+            readings.divide(arc, tuples_in, len(output))
+        readings.letters += [row for one in result.dead if one.box in self.work.unit.owned for row in letter_rows(one)]
         return state, result.outputs
 
     def _run_ranked(

@@ -332,6 +332,18 @@ def refused_inputs(state: Path, inputs: dict[str, Path]) -> str | None:
     return None
 
 
+def test_what_spark_was_writing_when_it_was_killed_is_removed(stopped: Path, tmp_path: Path) -> None:
+    """Spark refuses to begin a stateful query whose folder of offsets holds such a file, and nothing else."""
+    state = Path(shutil.copytree(stopped, tmp_path / "state"))
+    before = files_of(state)
+    for unit in sorted((state / "checkpoints").iterdir()):
+        for name in (".7.638db523-f89a-41b9-9e40-d26fd103fe56.tmp", "..7.638db523-f89a-41b9-9e40-d26fd103fe56.tmp.crc"):
+            (unit / "offsets" / name).write_text("v1")
+    assert len(files_of(state)) > len(before)
+    assert refused_at_once(state) is None
+    assert files_of(state) == before
+
+
 def test_a_state_is_for_its_owner_only(stopped: Path) -> None:
     assert stopped.stat().st_mode & 0o077 == 0
     for file in files_of(stopped):

@@ -37,7 +37,12 @@ class Unit:
     """The only unit of a network, and its state."""
 
     def __init__(
-        self, boxes: dict[str, Any], outputs: Sequence[str], shards: int = 2, discarded: Iterable[str] = ()
+        self,
+        boxes: dict[str, Any],
+        outputs: Sequence[str],
+        shards: int = 2,
+        discarded: Iterable[str] = (),
+        units: str = "one",
     ) -> None:
         mapping = {
             "network": "unit",
@@ -47,7 +52,7 @@ class Unit:
         }
         checked = hw.check(hw.load(mapping))
         program = compile_program(checked)
-        (unit,) = cut(program, shards, "one").units
+        unit = cut(program, shards, units).units[0]
         self.work: Work = make_work(program, unit, shards, frozenset(discarded), {}, "run")
         self.code = UnitCode(self.work)
         self.keys = shard_keys(shards)
@@ -187,6 +192,14 @@ def test_reports_say_how_routes_divide() -> None:
     assert [report["arcs"] for report in found if "arcs" in report] == [{"some": [6, 3], "some.else": [6, 3]}]
     alone = Unit({**boxes, "rest": {**COUNTS, "in": "some"}}, ["some", "rest"], shards=1)
     assert not any("arcs" in report for report in reports(alone.step([(1, 1, 1, "")], 0, upto(0))))
+
+
+def test_a_unit_that_reads_one_of_two_routes_counts_both() -> None:
+    """Each output has a query of its own here; other engines count the tuples of all ports, too."""
+    boxes = {"some": {"op": "filter", "in": "s", "where": "v > 0"}}
+    unit = Unit(boxes, ["some", "some.else"], shards=1, units="output")
+    (first,) = reports(unit.front([(1, 1, 5, ""), (1, 2, -5, ""), (1, 2, -6, "")]))
+    assert (first["arcs"], first["boxes"]["some"][1:3]) == ({"some": [3, 1]}, [3, 3])
 
 
 def test_dead_letters_travel_with_their_box() -> None:
