@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
@@ -21,11 +21,11 @@ from headway.checking import CheckedNetwork, check
 from headway.connectors.jsonl import tag_shared
 from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
-from headway.engines.opening import LETTERS, check_files, permit
+from headway.engines.opening import LETTERS, check_files, permit, table_refs
 from headway.engines.runs import RunResult, RunSettings, Status, make_engine
-from headway.errors import HeadwayError, InputError, OutputError, PolicyError, RunError, check_known
+from headway.errors import HeadwayError, InputError, NetworkError, OutputError, PolicyError, RunError, check_known
 from headway.files import load
-from headway.network import Box, Network, Output, Source, thaw
+from headway.network import Network, thaw
 from headway.network.trust import read_trust
 from headway.options.kinds import Option, check_value
 from headway.options.table import CUT_KEYS, OPTIONS, RunOptions, check_call, default_of, signature_of
@@ -127,16 +127,16 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
 
 def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Option], *, flags: bool = False) -> None:
     """Raise for option entries that name nothing in the network; with `flags` the message names the flag."""
-    known: Mapping[str, tuple[Sequence[Source | Box | Output], type[HeadwayError]]] = {
-        "source": (network.sources, InputError),
-        "output": (network.outputs, OutputError),
-        "box": (network.boxes, RunError),
+    known: Mapping[str, tuple[Collection[str], type[HeadwayError]]] = {
+        "source": ([one.name for one in network.sources], InputError),
+        "output": ([one.name for one in network.outputs], OutputError),
+        "box": ([one.name for one in network.boxes], RunError),
+        "table": (table_refs(network), NetworkError),
     }
     for option in options:
         if option.of in known:
-            parts, error = known[option.of]
-            where = option.long if flags else ""
-            check_known(option.of, given[option.name] or (), [one.name for one in parts], error, where)
+            names, error = known[option.of]
+            check_known(option.of, given.get(option.name) or (), names, error, option.long if flags else "")
 
 
 def _destinations(

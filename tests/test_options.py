@@ -104,8 +104,16 @@ def test_an_unknown_option_names_the_choices() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"workers": 0}, "workers is a whole number above 0, not 0"),
+        ({"workers": 0}, "workers is a whole number from 1 to 65536, not 0"),
         ({"workers": True}, "workers is a whole number"),
+        ({"workers": 10**21}, "workers is a whole number from 1 to 65536"),
+        ({"engine": ""}, "engine is a name, not ''"),
+        ({"engine": ["local"]}, "engine is a name"),
+        ({"strict": "off"}, "strict is True or False, not 'off'"),
+        ({"trace": "run.json"}, "trace is True or False, not 'run.json'"),
+        ({"clock": 5}, "clock is a clock, such as"),
+        ({"functions": 5}, "functions is a headway.Functions"),
+        ({"engine": "spark", "restart": 0}, "restart is a list of names"),
         ({"memory": 0.5}, "memory is a number of bytes above 0, not 0.5"),
         ({"half_life": float("nan")}, "half_life is a number of seconds above 0"),
         ({"keep": -1}, "keep is a number of seconds, 0 or more"),
@@ -120,6 +128,13 @@ def test_an_unknown_option_names_the_choices() -> None:
 def test_values_of_another_kind(given: dict[str, Any], message: str) -> None:
     with pytest.raises(RunError, match=message):
         hw.run(SMALL, {"s": rows(1)}, **{"engine": "local", **given})
+
+
+def test_an_unknown_table_and_a_wait_of_nothing() -> None:
+    with pytest.raises(hw.HeadwayError, match="unknown table 'typo'"):
+        hw.run(SMALL, {"s": rows(1)}, engine="local", tables={"typo": [{"a": 1}]})
+    with pytest.raises(PolicyError, match="wait"):
+        hw.run(SMALL, {"s": rows(1)}, engine="local", wait=0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

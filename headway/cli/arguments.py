@@ -125,6 +125,7 @@ def _spread(text: str) -> str | list[str]:
 
 READERS: Mapping[str, Callable[[str], Any]] = {
     "positive": _number("positive", int),
+    "workers": _number("workers", int),
     "calls": _number("calls", int),
     "bytes": _size,
     "seconds": _number("seconds", float),

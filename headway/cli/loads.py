@@ -99,7 +99,7 @@ LOAD_OPTIONS = (
     ),
     Option(
         "how many processors are available for the boxes",
-        "positive",
+        "workers",
         flag="--workers N",
         told="the file's workers, or 1",
     ),

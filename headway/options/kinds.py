@@ -44,15 +44,20 @@ def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+_MOST = 1 << 62
+"""The largest whole number that a setting may be: it fits into 64 bits, also with another one added."""
+_WORKERS = 1 << 16
+
+
+def _whole(value: object, most: int = _MOST) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most
 
 
 def _from(least: float) -> Fits:
     """Return a check that a value is a number of at least `least`, or infinity."""
 
     def fits(value: object) -> bool:
-        number = math.inf if value == math.inf else finite(value)
+        number = value if isinstance(value, float) and value == math.inf else finite(value)
         return number is not None and number >= least
 
     return fits
@@ -81,13 +86,27 @@ _SETTINGS: Mapping[str, Any] = {"type": "object", "minProperties": 1}
 
 KINDS: Mapping[str, Kind] = {
     "any": Kind("anything", _any, {}),
-    "flag": Kind("true or false", _any, {"type": "boolean"}),
+    "flag": Kind("True or False", lambda value: isinstance(value, bool), {"type": "boolean"}),
     "text": Kind("a name", _text, _NAME),
+    "name": Kind("a name", _text, _NAME),
     "path": Kind("a path", _any, _NAME),
     "by name": Kind("a mapping by name", lambda value: isinstance(value, Mapping), {"type": "object"}),
-    "names": Kind("a list of names", _any, _NAMES),
+    "names": Kind(
+        "a list of names",
+        lambda value: isinstance(value, list | tuple | set | frozenset) and all(map(_text, value)),
+        _NAMES,
+    ),
     "callable": Kind("a function of a Status", callable, {}),
     "control": Kind("a headway.Control", _object, {}),
+    "clock": Kind(
+        "a clock, such as headway.clock.ManualClock()", lambda value: _object(value) and "now" in dir(value), {}
+    ),
+    "functions": Kind("a headway.Functions", _object, {}),
+    "workers": Kind(
+        f"a whole number from 1 to {_WORKERS}",
+        lambda value: _whole(value, _WORKERS),
+        {"type": "integer", "minimum": 1, "maximum": _WORKERS},
+    ),
     "positive": Kind("a whole number above 0", _whole, {"type": "integer", "minimum": 1}),
     "bytes": Kind("a number of bytes above 0", _whole, {"type": "integer", "minimum": 1}),
     "calls": Kind("a number of calls, 1 or more", _from(1), {"type": "number", "minimum": 1}),
@@ -114,7 +133,7 @@ KINDS: Mapping[str, Kind] = {
     "shed": Kind(
         "off, on, a strategy or a mapping",
         lambda value: isinstance(value, str | bool | Mapping) or _object(value),
-        {"oneOf": [{"type": "boolean"}, _NAME, _SETTINGS]},
+        {"oneOf": [{"type": "boolean"}, _NAME, {"type": "object"}]},
     ),
     "adaptive": Kind(
         "a layer or a mapping such as {use: amos}",

@@ -102,7 +102,7 @@ _DATA: Mapping[str, Option] = {
         takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
         "of rows as mappings",
     ),
-    "functions": Option("the functions that expressions may call", told="all registered functions"),
+    "functions": Option("the functions that expressions may call", "functions", told="all registered functions"),
     "strict": Option(
         "stop at the first malformed row or failing tuple, instead of counting it as a dead letter",
         "flag",
@@ -120,7 +120,7 @@ _RUN: Mapping[str, Option] = {
     "engine": Option(
         "what executes the network: `spark` survives crashes and runs on clusters, `local` starts at once and has "
         "latencies of milliseconds, `sim` runs in virtual time, at modelled costs",
-        "text",
+        "name",
         "spark",
         flag="--engine ENGINE",
         key=True,
@@ -154,7 +154,7 @@ _RUN: Mapping[str, Option] = {
     ),
     "workers": Option(
         "how many boxes, or on Spark streaming queries, may run at once; in `sim` the number of processors",
-        "positive",
+        "workers",
         told="1; on Spark the number of cores",
         flag="--workers N",
         key=True,
@@ -235,7 +235,8 @@ _RUN: Mapping[str, Option] = {
     ),
     "clock": Option(
         "the clock to use: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not for "
-        "`sim`, which has its own)"
+        "`sim`, which has its own)",
+        "clock",
     ),
     "trust": Option(
         "how far to trust the file: `own` (yours) may name any path and host, `stranger` only what is allowed",

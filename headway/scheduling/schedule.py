@@ -6,6 +6,7 @@ tuples. The parts after the policy are optional and come in any order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,6 +46,8 @@ WAITS = {
     "wait:off": "it may wait for ever: for experiments",
 }
 THREADS = "threads"
+_DIGITS = re.compile("[0-9]{1,9}")
+"""A count within a schedule's text."""
 DEFAULT_PLAN: int = default_of("plan")
 PLANS = {"plan:1": "steps that are carried out before the policy is asked again: engine local (default 256)"}
 
@@ -83,8 +86,13 @@ class Schedule:
         elif text is not None:
             policy, *rest = text.split("/")
             schedule = schedule._with("policy", policy)
+            said = set[str]()
             for part in rest:
-                schedule = schedule._with_part(part, text)
+                name, value = _named_part(part, text)
+                if name in said:
+                    raise PolicyError(f"policy '{text}': '{part}' is a second {name}")
+                said.add(name)
+                schedule = schedule._with(name, value)
         for name, value in {"train": train, **parts}.items():
             if value is not None:
                 schedule = schedule._with(name, value)
@@ -95,22 +103,6 @@ class Schedule:
         """Read the ``schedule`` mapping of a network file; its keys are `PARTS`."""
         given = {key: mapping.get(key) for key in PARTS[1:]}
         return cls.parse(mapping.get("policy"), given.pop("train"), default, **given)
-
-    def _with_part(self, part: str, text: str) -> Schedule:
-        name, colon, value = part.partition(":")
-        if colon and name in ("wait", "plan"):
-            return self._with(name, value)
-        if part in TRAVERSALS:
-            return replace(self, traversal=part)
-        if _is_unit(part):
-            return replace(self, unit=part)
-        try:
-            return replace(self, train=parse_train(part))
-        except PolicyError as error:
-            raise PolicyError(
-                f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), traversal ({choices(TRAVERSALS)}), "
-                f"train ({choices(TRAINS)}), longest wait ({choices(WAITS)}) or length of plans ({choices(PLANS)})"
-            ) from error
 
     def _with(self, name: str, value: Any) -> Schedule:
         if name == "train":
@@ -128,13 +120,13 @@ class Schedule:
             return replace(self, policy=value)
         if name == "plan":
             text = str(value)
-            if isinstance(value, bool) or not text.isdecimal() or not 1 <= int(text) <= DEFAULT_PLAN:
+            if isinstance(value, bool) or not _DIGITS.fullmatch(text) or not 1 <= int(text) <= DEFAULT_PLAN:
                 raise PolicyError(f"plan: must be a number of steps from 1 to {DEFAULT_PLAN}, not {value!r}")
             return replace(self, plan=int(text))
         if name != "wait":
             raise PolicyError(unknown("part of a schedule", name, PARTS))
         try:
-            wait = None if value in ("off", False) else Duration.parse(value)
+            wait = None if value is False or value == "off" else Duration.parse(value)
         except NetworkError as error:
             raise PolicyError(f"wait: {error}; or 'off'") from None
         if wait is not None and wait.microseconds < 1:
@@ -188,8 +180,27 @@ class Schedule:
 def _is_unit(text: str) -> bool:
     kind, colon, count = text.partition(":")
     if kind == _SPANNER:
-        return not colon or (count.isdecimal() and int(count) > 0)
+        return not colon or (_DIGITS.fullmatch(count) is not None and int(count) > 0)
     return text in ("box", "superbox")
+
+
+def _named_part(part: str, text: str) -> tuple[str, Any]:
+    """Return which part of a schedule a piece of its text is, and its value. Raises a PolicyError that lists both."""
+    name, colon, value = part.partition(":")
+    if colon and name in ("wait", "plan"):
+        return name, value
+    if part in TRAVERSALS:
+        return "traversal", part
+    if _is_unit(part):
+        return "unit", part
+    try:
+        parse_train(part)
+    except PolicyError as error:
+        raise PolicyError(
+            f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), traversal ({choices(TRAVERSALS)}), "
+            f"train ({choices(TRAINS)}), longest wait ({choices(WAITS)}) or length of plans ({choices(PLANS)})"
+        ) from error
+    return "train", part
 
 
 DEFAULT_SCHEDULES = {

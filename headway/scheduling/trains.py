@@ -333,12 +333,12 @@ def _parsed(text: str) -> TrainRule | None:
         return Overhead(percent) if percent is not None and percent < 100 else None
     if text == AUTO:
         return Auto()
-    if re.fullmatch("[0-9]+", text) and int(text) > 0:
+    if re.fullmatch("[0-9]{1,18}", text) and int(text) > 0:
         return Tuples(int(text))
     percent = _percent(text)
     if percent is not None:
         return Share(percent)
-    memory = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|kB|KB|MB|GB)", text)
+    memory = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?(B|kB|KB|MB|GB)", text)
     if memory:
         bytes = Decimal(memory[1]) * _BYTES[memory[2].replace("KB", "kB")]
         return Bytes(int(bytes)) if bytes >= 1 and bytes == int(bytes) else None

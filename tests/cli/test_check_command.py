@@ -397,7 +397,7 @@ def test_many_boxes_are_not_all_shown(folder: Path, capsys: pytest.CaptureFixtur
         (("--rate", "position=5"), ("--rate", "'position'", "did you mean 'positions'")),
         (("--rate", "positions=fast"), ("--rate", "'positions'", "'fast'")),
         (("--rate", "positions"), ("--rate", "SOURCE=N")),
-        (("--workers", "0"), ("--workers", "above 0")),
+        (("--workers", "0"), ("--workers", "from 1 to 65536")),
         (("--headroom", "0"), ("--headroom", "0.9", "'0'")),
         (("--headroom", "1.5"), ("--headroom", "'1.5'")),
         (("--headroom", "much"), ("--headroom", "'much'")),

@@ -41,7 +41,6 @@ from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
 from headway.trains import NOTHING
 
-
 _UNFINISHED = re.compile(r"\..+\.tmp(\.crc)?")
 """The names under which Spark writes files of a checkpoint until they are complete, and those of their checksums."""
 
