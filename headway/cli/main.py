@@ -49,7 +49,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     """Return the parser, and the commands' parsers by name."""
     parser = Parser(
         prog="headway",
-        description="QoS-aware stream processing: networks of boxes over live streams, run by what results are worth.",
+        description="Runs networks of operators over live streams, scheduled by the value of their results.",
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"headway {__version__}")

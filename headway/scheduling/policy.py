@@ -274,7 +274,7 @@ def as_policy(given: object) -> Policy:
         raise PolicyError(f"a policy is an object, not the class {kind}: make one, such as {kind}()")
     if not isinstance(given, Planner):
         missing = [name for name in ("start", "plan") if name not in dir(given)]
-        raise PolicyError(f"{kind} is no policy, it lacks {choices(missing)}: subclass headway.scheduling.Policy")
+        raise PolicyError(f"{kind} is not a policy: it has no {choices(missing)}; subclass headway.scheduling.Policy")
     more = [name for name in _MORE if name in dir(given)]
     if more:
         raise PolicyError(f"{kind} has {choices(more)}: a policy with more than start and plan must subclass Policy")
