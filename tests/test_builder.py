@@ -206,7 +206,7 @@ def test_a_large_network_is_built_fast() -> None:
 
 def test_a_misspelt_method_is_suggested() -> None:
     stream: Any = NetworkBuilder("n").source("s", "a int")
-    with pytest.raises(AttributeError, match="a stream has no 'agregate'; did you mean 'aggregate'\\?$"):
+    with pytest.raises(AttributeError, match=r"a stream has no 'agregate'; did you mean 'aggregate'\?$"):
         stream.agregate("count(*) as n")
     with pytest.raises(AttributeError, match=r"a stream has no 'xyz'; choices: name, route, otherwise, .*output$"):
         stream.xyz()

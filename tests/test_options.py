@@ -125,7 +125,7 @@ def test_values_of_another_kind(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("policy", "object is not a policy: it has no start, plan"),
+        ("policy", "object is not a policy .missing: start, plan"),
         ("shed", "shed: must be off, on, a strategy, or a mapping, not <object"),
         ("adaptive", "adaptive: must be a layer"),
     ],

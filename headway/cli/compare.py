@@ -139,7 +139,7 @@ COMMAND = Command(
         "": (
             replace(FILE, help="the network file, YAML or JSON, or a recorded trace"),
             Option(
-                "which schedules to compare, each a whole one, such as `qos/superbox/mc/auto`",
+                "which schedules to compare, each in full, such as `qos/superbox/mc/auto`",
                 flag="--policies A,B,C",
                 told="a few, listed below",
             ),

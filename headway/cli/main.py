@@ -29,8 +29,8 @@ examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
   headway run --help
 
-exit codes: 0 done; 1 an experiment failed; 2 an error to fix, reported in one line; 129, 130, 143 ended by SIGHUP,
-Ctrl-C, SIGTERM; 141 standard output was closed.
+exit codes: 0 done; 1 an experiment failed; 2 an error that you can fix, reported in one line; 129, 130, 143 ended by
+SIGHUP, Ctrl-C, SIGTERM; 141 standard output was closed.
 """
 
 

@@ -113,8 +113,7 @@ class DeadLetters:
     def summary(self) -> dict[str, Any]:
         """Return the counts and the most frequent reasons."""
         most = [
-            {"box": key[0], "reason": self._reason(key), "tuples": count}
-            for key, count in self.reasons.most_common(10)
+            {"box": key[0], "reason": self._reason(key), "tuples": count} for key, count in self.reasons.most_common(10)
         ]
         return {"total": self.total, "by": dict(self.counts), "reasons": most}
 

@@ -213,7 +213,7 @@ _RUN: Mapping[str, Option] = {
         see="[models](guide.md#models)",
     ),
     "trace": Option(
-        "record every step and why it was chosen; as a file, it opens in `ui.perfetto.dev` or `chrome://tracing`, "
+        "record every step and why it was chosen; the trace's file opens in `ui.perfetto.dev` or `chrome://tracing`, "
         "and `headway explain` reads it",
         "flag",
         False,
