@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.boxes.aggregate import When
 from headway.boxes.costs import Cost
@@ -17,7 +17,7 @@ from headway.boxes.keys import inside
 from headway.boxes.order import Order
 from headway.checking import check_numeric
 from headway.durations import Duration
-from headway.errors import NetworkError, UnknownFunctionError, choices
+from headway.errors import NetworkError, UnknownFunctionError, choices, did_you_mean
 from headway.files import parse_box, parse_output, parse_schedule, parse_source
 from headway.functions import functions
 from headway.network import Box, Network, Output, Source, Table, arc_name, check_name
@@ -148,6 +148,14 @@ class Stream:
     def __repr__(self) -> str:
         """Show the arc."""
         return f"Stream({self.name!r})"
+
+    if not TYPE_CHECKING:  # type checkers report missing methods themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an AttributeError that suggests a method; called only if there is none of this name."""
+            known = [one for one in vars(Stream) if not one.startswith("_")]
+            hint = "" if name.startswith("_") else did_you_mean(name, known) or f"; choices: {choices(known)}"
+            raise AttributeError(f"a stream has no '{name}'{hint}", name=name, obj=None)  # no second hint from Python
 
     def route(self, number: int) -> Stream:
         """Return the output of a filter's n-th predicate, counted from 1."""

@@ -37,7 +37,7 @@ OUTPUT_KEYS = (
 )
 QOS_KEYS = (
     Key("latency", "graph", "utility over seconds: [[0, 1], [2, 1], [10, 0]]"),
-    Key("loss", "graph", "utility over per cent delivered: [[100, 1], [50, 0.2], [0, 0]]"),
+    Key("loss", "graph", "utility over the percentage delivered: [[100, 1], [50, 0.2], [0, 0]]"),
     Key("value", "value", "utility over a field's value: {field: n, graph: [[0, 0.1], [3, 1]]}"),
 )
 VALUE_KEYS = (

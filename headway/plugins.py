@@ -24,7 +24,7 @@ class Entry(Generic[Make]):
     use: str = ""
     """When to use it."""
     takes_argument: bool = True
-    """Whether text may stand after a colon, as in ``random:7``, if what is made takes such a text."""
+    """Whether text may stand after a colon, as in ``round-robin:1ms``, if what is made takes such a text."""
 
 
 class Registry(Generic[Make]):

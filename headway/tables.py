@@ -66,10 +66,10 @@ def load_table(
     suffix = path.suffix.lower()
     wrong = unusable(path)
     if wrong and trust.own:  # strangers learn nothing of files that they may not name
-        raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
+        raise NetworkError(f"table '{ref}': '{path}' is not a valid path: {wrong}")
     _check_trust(ref, folder, trust)
     if wrong:
-        raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
+        raise NetworkError(f"table '{ref}': '{path}' is not a valid path: {wrong}")
     if suffix not in SUFFIXES or not path.is_file():
         for loader in _loaders:
             found = loader(ref, folder)
@@ -78,7 +78,8 @@ def load_table(
     if suffix not in SUFFIXES:
         raise NetworkError(
             f"table '{ref}': no table of this name is given{did_you_mean(ref, given) or ';'} "
-            f"tables: {choices(sorted(given))}; a file ends in {choices(SUFFIXES)}"
+            f"tables: {choices(sorted(given))}; give one with tables= in Python or with --table, or name a file, which "
+            f"ends in {choices(SUFFIXES)}"
         )
     if not path.is_file():
         raise NetworkError(f"table '{ref}': no such file: {path}")
@@ -287,12 +288,12 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         if not re.match(rb"\s*\{", line):
-            raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}') from None
+            raise pa.ArrowInvalid(f'line {number} is not an object such as {{"a": 1}}') from None
         raise pa.ArrowInvalid(f"line {number} is not valid JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:  # thousands of digits or brackets
         raise pa.ArrowInvalid(f"line {number} cannot be read: {error}") from None
     if not isinstance(row, dict):
-        raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}')
+        raise pa.ArrowInvalid(f'line {number} is not an object such as {{"a": 1}}')
     return row
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from typing import Any
 
 import pytest
 
@@ -200,3 +202,13 @@ def test_a_large_network_is_built_fast() -> None:
         s.map("a", "b").output(f"o{number}")
     assert len(net.build().boxes) == 5000
     assert (processor() - begun) / SECOND < 5, "about 0.5 s; with sets of all names made anew for each box 6 s"
+
+
+def test_a_misspelt_method_is_suggested() -> None:
+    stream: Any = NetworkBuilder("n").source("s", "a int")
+    with pytest.raises(AttributeError, match=r"a stream has no 'agregate'; did you mean 'aggregate'\?$"):
+        stream.agregate("count(*) as n")
+    with pytest.raises(AttributeError, match=r"a stream has no 'xyz'; choices: name, route, otherwise, .*output$"):
+        stream.xyz()
+    assert not hasattr(stream, "__array__")  # protocols that probe for attributes still work
+    assert copy(stream).name == "s"

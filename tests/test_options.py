@@ -140,7 +140,7 @@ def test_an_unknown_table_and_a_wait_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("policy", "object is no policy, it lacks start, plan"),
+        ("policy", "object is not a policy .missing: start, plan"),
         ("shed", "shed: must be off, on, a strategy, or a mapping, not <object"),
         ("adaptive", "adaptive: must be a layer"),
     ],

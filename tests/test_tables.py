@@ -18,8 +18,8 @@ from headway.tables import load_table
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.jsonl", b"null\n", 'line 1 is no object such as {"a": 1}'),  # Arrow ends the process over this
-        ("t.jsonl", b'{"a":1}\n[1]\n', "line 2 is no object"),
+        ("t.jsonl", b"null\n", 'line 1 is not an object such as {"a": 1}'),  # Arrow ends the process over this
+        ("t.jsonl", b'{"a":1}\n[1]\n', "line 2 is not an object"),
         ("t.jsonl", b'{"a":1}\n{"a":"\xff"}\n', "line 2 is not valid UTF-8"),
         ("t.jsonl", b'{"a":%s}\n' % (b"[" * 31 + b"]" * 31), "line 1: arrays and objects lie more than 30 deep"),
         (
@@ -31,8 +31,8 @@ from headway.tables import load_table
         ("t.csv", b"a,b\n1,2\n3,\xff\n", "line 3 is not valid UTF-8"),
         ("t.csv", b"", "Empty CSV file"),
         ("t.parquet", b"PAR1", "t.parquet: "),
-        ("x" * 300 + ".csv", None, "is no path: file name too long"),
-        ("a\0.csv", None, "is no path: it has a character"),
+        ("x" * 300 + ".csv", None, "is not a valid path: file name too long"),
+        ("a\0.csv", None, "is not a valid path: it has a character"),
     ],
 )
 def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:

@@ -155,7 +155,7 @@ def _reader(kind: str) -> Callable[[str], Any]:
 FILE = Option("the network file, YAML or JSON", flag="FILE")
 FUNCTIONS = Option(
     "import this Python module first, to register functions that the network uses (`@hw.function`, "
-    "`@hw.aggregate`); a dotted name, searched for in the current folder, too",
+    "`@hw.aggregate`); a dotted module name; the current folder is searched as well",
     "names",
     flag="--functions MODULE",
 )

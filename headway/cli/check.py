@@ -145,7 +145,7 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
         path = file_of(what, network.folder)
         wrong = "" if path is None else unusable(path)
         if wrong:
-            raise InputError(f"source '{source.name}': '{path}' is no path: {wrong}")
+            raise InputError(f"source '{source.name}': '{path}' is not a valid path: {wrong}")
         if path is not None and not path.is_file():
             warnings.append(f"source '{source.name}': there is no file '{path}' yet")
     for output in network.outputs:

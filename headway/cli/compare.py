@@ -139,13 +139,13 @@ COMMAND = Command(
         "": (
             replace(FILE, help="the network file, YAML or JSON, or a recorded trace"),
             Option(
-                "which schedules to compare, each a whole one, such as `qos/superbox/mc/auto`",
+                "which schedules to compare, each in full, such as `qos/superbox/mc/auto`",
                 flag="--policies A,B,C",
                 told="a few, listed below",
             ),
             Option(
-                "`sim`: only predict; `local`: then also run each policy for real, to check the recommendation; both "
-                "are about the engine `local`",
+                "`sim`: only predict; `local`: then also run each policy for real, to check the recommendation; in "
+                "both cases the prediction is for the engine `local`",
                 default="sim",
                 flag="--engine ENGINE",
             ),
@@ -320,7 +320,7 @@ def _folder(path: Path) -> Path:
     """Check the folder for results before the long part starts, or raise an OutputError."""
     wrong = unusable(path)
     if wrong:
-        raise OutputError(f"--out: '{path}' is no path: {wrong}")
+        raise OutputError(f"--out: '{path}' is not a valid path: {wrong}")
     there = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not there.is_dir():
         raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be created")

@@ -37,7 +37,7 @@ examples:
   headway experiment all --page docs/experiments.md
   headway experiment --out results --page results.md      only the page, from existing results
 
-exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be run; 2 an error to fix, reported in one line;
+exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be run; 2 an error that you can fix, reported in one line;
 130 interrupted (finished results are kept).
 """
 

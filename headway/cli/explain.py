@@ -25,8 +25,8 @@ UNITS, GROUPS = 30, 20
 
 EPILOG = """\
 Each line says when a step began, which worker ran it, which unit it was and how long it took; then why: the rule, the
-terms of the unit's priority, and the units that it was preferred to, with theirs. Times count from the start of the
-run. The same file opens as a timeline in ui.perfetto.dev or chrome://tracing.
+terms of the unit's priority, and the units that it was preferred to, with their terms. Times count from the start of
+the run. The same file opens as a timeline in ui.perfetto.dev or chrome://tracing.
 
 examples:
   headway run border.yaml --input positions=day.csv --policy slope-slack --trace run.json

@@ -147,7 +147,10 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
         notes.append(f"division of tuples over outputs not known, assumed to be equal: {_listed(alike)}")
     if loads is not None and held < loads.min_cap * (1 - 1e-9):
         slow = _listed([topology.boxes[at] for at in loads.ranking if not loads.stable[at]])
-        notes.append(f"{slow} cannot keep up: no more than {ratio_text(held)} processors would be busy")
+        notes.append(
+            f"{slow} cannot keep up: the queue in front would grow without bound, boxes downstream would "
+            f"get less, and only {ratio_text(held)} processors would be busy"
+        )
     return LoadReport(topology, loads, costs, held, workers, tuple(missing), tuple(notes), tuple(warnings))
 
 

@@ -29,8 +29,8 @@ examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
   headway run --help
 
-exit codes: 0 done; 1 an experiment failed; 2 an error to fix, reported in one line; 129, 130, 143 ended by SIGHUP,
-Ctrl-C, SIGTERM; 141 standard output was closed.
+exit codes: 0 done; 1 an experiment failed; 2 an error that you can fix, reported in one line; 129, 130, 143 ended by
+SIGHUP, Ctrl-C, SIGTERM; 141 standard output was closed.
 """
 
 
@@ -49,7 +49,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     """Return the parser, and the commands' parsers by name."""
     parser = Parser(
         prog="headway",
-        description="QoS-aware stream processing: networks of boxes over live streams, run by what results are worth.",
+        description="Runs networks of operators over live streams, scheduled by the value of their results.",
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"headway {__version__}")

@@ -18,8 +18,8 @@ from headway.storage.temporary import make_temporary, remove_temporary
 
 EPILOG = """\
 Java saves Spark's classes, as loaded in memory, to one archive of 180 MB next to the packages of this Python
-environment, and later runs map it. This takes about a minute, once. Run it again when Spark or Java changes: an
-archive that does not match is ignored, and Spark starts as before.
+environment, and later runs map it into memory. This takes about a minute, once. Run it again when Spark or Java
+changes: an archive that does not match is ignored, and Spark starts as before.
 
 examples:
   headway prepare

@@ -16,6 +16,8 @@ from headway.errors import OutputError
 
 _WARNINGS = 10
 """How many warnings a run prints; 'headway check' prints all."""
+_TINY = 0.0001
+"""Numbers below this are not told apart."""
 
 
 def emit(text: str, to_stderr: bool = False) -> None:
@@ -80,6 +82,8 @@ def ratio_text(number: float | None) -> str:
     """Format a number with three digits, or more before the decimal point; a dash for None."""
     if number is None or not math.isfinite(number):
         return "-"
+    if 0 < abs(number) < _TINY:  # three digits of it would be in exponential notation
+        return f"<{_TINY}"
     return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"
 
 

@@ -250,7 +250,7 @@ def _overload(summary: Mapping[str, Any]) -> list[str]:
         return []
     times = plural(found["spells"], "time")
     begun = [change for change in found["changes"] if change["change"] == "begins"]
-    lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
+    lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in total:"]
     lines += _change_lines([{**change, "change": "", "subject": ""} for change in begun])
     if summary["shedding"]["strategy"] is None and not summary["shedding"]["dropped"]:
         lines.append("  nothing was dropped: --shed on drops tuples according to the outputs' loss graphs")

@@ -240,7 +240,7 @@ class _CsvReader(BatchReader):
 
     def _opened(self, breaks: Int64s, start: int, end: int, reason: str) -> str:
         first, last = self._line_of(breaks, start), self._line_of(breaks, end)
-        return f"a quote opened here makes lines {first} to {last} one row, which is none: {reason}"
+        return f"a quote opened here makes lines {first} to {last} one row, which is malformed: {reason}"
 
     def _sort_out(self, block: bytes, records: Records) -> tuple[pa.RecordBatch, dict[int, str]]:
         """Split the records of a block into good rows, and the starts of the others with their reasons."""

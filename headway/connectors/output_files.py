@@ -281,7 +281,7 @@ class DirectorySink(BatchesSink):
         who = request.who
         if is_uri(str(path)):
             raise OutputError(
-                f"{who}: '{path}' is no directory of this machine; {{spark: {{format, path}}}} writes there"
+                f"{who}: '{path}' is not a directory on this machine; {{spark: {{format, path}}}} writes there"
             )
         self._folder = find_path(request, path)
         if self._folder.exists() and not self._folder.is_dir():

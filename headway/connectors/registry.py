@@ -230,7 +230,7 @@ def find_path(request: Request, path: object) -> Path:
     found = Path(path) if request.base is None else request.base / path
     wrong = unusable(found)
     if wrong:
-        raise request.error(f"{request.who}: '{found}' is no path: {wrong}")
+        raise request.error(f"{request.who}: '{found}' is not a valid path: {wrong}")
     return found
 
 

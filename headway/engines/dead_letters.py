@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headway.connectors.texts import plain
 from headway.errors import RunError
 from headway.expressions.timestamps import to_python
 from headway.kernels.kernel import DeadLetter
@@ -32,11 +33,16 @@ def letter_rows(letter: DeadLetter) -> list[LetterRow]:
     batch = letter.train.to_batch(letter.schema.to_arrow())
     columns = [to_python(column) for column in batch.columns]
     rows = [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return [(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows]
+    return [(letter.box, letter.reason, _json(row), "") for row in rows]
 
 
-_VALUE, _OTHERS = ", not ", " and others"
-"""What precedes the value in a reason, and what follows an example that stands for several."""
+def _json(row: dict[str, Any]) -> str:
+    """Return a tuple as JSON, with values as in a sink's: ISO 8601 times, and text for what JSON has no numbers for."""
+    return json.dumps(plain(row), ensure_ascii=False, default=str)
+
+
+_VALUE = ", not "
+"""What precedes the value in a reason."""
 _REASONS = 1000
 """How many distinct reasons are counted."""
 
@@ -53,7 +59,9 @@ class DeadLetters:
         self.counts: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
         """By box or source and by reason without its value: a thousand invalid times share one reason."""
-        self._examples: dict[tuple[str, str], str] = {}
+        self._first: dict[tuple[str, str], str] = {}
+        self._several: set[tuple[str, str]] = set()
+        """Those that came with more than one value."""
 
     @property
     def total(self) -> int:
@@ -89,9 +97,14 @@ class DeadLetters:
         if key not in self.reasons and len(self.reasons) >= _REASONS:
             return
         self.reasons[key] += 1
-        example = self._examples.setdefault(key, reason)
-        if example != reason and not example.endswith(_OTHERS):
-            self._examples[key] = example + _OTHERS
+        first = self._first.setdefault(key, reason)
+        if first != reason:
+            self._several.add(key)
+
+    def _reason(self, key: tuple[str, str]) -> str:
+        """Return a reason with its value, or with the first of several as an example."""
+        first, without = self._first[key], key[1]
+        return f"{without}; got {first.removeprefix(without + _VALUE)}, for example" if key in self._several else first
 
     def table(self) -> pa.Table:
         """Return the letters that were kept."""
@@ -100,8 +113,7 @@ class DeadLetters:
     def summary(self) -> dict[str, Any]:
         """Return the counts and the most frequent reasons."""
         most = [
-            {"box": key[0], "reason": self._examples[key], "tuples": count}
-            for key, count in self.reasons.most_common(10)
+            {"box": key[0], "reason": self._reason(key), "tuples": count} for key, count in self.reasons.most_common(10)
         ]
         return {"total": self.total, "by": dict(self.counts), "reasons": most}
 

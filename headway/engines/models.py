@@ -40,7 +40,7 @@ OVERHEAD_KEYS = (
     Key("wake", "cost", "with `like: local`, each time there was nothing to do: until it notices that there is"),
 )
 LEARNED_KEYS = (
-    Key("warmup", "cost", "what the first call of a box costs beside; each further one a quarter of it (default 0)"),
+    Key("warmup", "cost", "extra cost of a box's first call, a quarter of it at the next, and so on (default 0)"),
     Key("noise", "number", "by which part of it a call is off, as a standard deviation (default 0)"),
 )
 LOCAL = "local"

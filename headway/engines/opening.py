@@ -104,7 +104,7 @@ def table_refs(network: Network) -> tuple[str, ...]:
 def _usable(use: Use, error: type[HeadwayError]) -> Use:
     wrong = unusable(use.path)
     if wrong:
-        raise error(f"{use.who}: '{use.path}' is no path: {wrong}")
+        raise error(f"{use.who}: '{use.path}' is not a valid path: {wrong}")
     return use
 
 

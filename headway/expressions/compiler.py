@@ -60,13 +60,13 @@ def note_text_as_number(tree: exp.Expression, sides: Sequence[tuple[exp.Expressi
             continue
         text, where = fragment(side), f"'{fragment(tree)}': {fragment(side)}"
         if node.constant is not None:
-            note([f"{where} is no number, and the other side is {type_name(numbers[0])}: every tuple fails"])
+            note([f"{where} is not a number, and the other side is {type_name(numbers[0])}: every tuple fails"])
             continue
         other = ", or give the other side as text, such as '36', to compare text" if compared else ""
         note(
             [
                 f"{where} is a string and is cast to a number, since the other side is {type_name(numbers[0])}: tuples "
-                f"whose text is no number fail. Write try_cast({text} as double) to get NULL for them{other}"
+                f"whose text is not a number fail. Write try_cast({text} as double) to get NULL for them{other}"
             ]
         )
 

@@ -221,7 +221,7 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
         results = []
         for item in items:
             if _is_star(item):
-                raise ExpressionError("* cannot be selected beside aggregates; name the fields")
+                raise ExpressionError("* cannot be selected together with aggregates; name the fields")
             results.append(_named(item, compile_tree(_unnamed(item), outside, fields)))
         return AggregateSelect(tuple(unique), _distinct(results))
 

@@ -168,8 +168,8 @@ _RUN: Mapping[str, Option] = {
         takes="bytes",
     ),
     "remember": Option(
-        "how many recent calls of a box its statistics (cost, selectivity, size) reflect: fewer follow changes "
-        "faster, more are steadier",
+        "how many recent calls of a box its statistics (cost, selectivity, size) reflect: a smaller number reacts "
+        "faster to changes, a larger one gives steadier values",
         "calls",
         REMEMBER,
         flag="--remember CALLS",
@@ -213,7 +213,7 @@ _RUN: Mapping[str, Option] = {
         see="[models](guide.md#models)",
     ),
     "trace": Option(
-        "record every step and why it was chosen; as a file, it opens in `ui.perfetto.dev` or `chrome://tracing`, "
+        "record every step and why it was chosen; the trace's file opens in `ui.perfetto.dev` or `chrome://tracing`, "
         "and `headway explain` reads it",
         "flag",
         False,
@@ -228,10 +228,10 @@ _RUN: Mapping[str, Option] = {
         takes="an `hw.Control`",
     ),
     "on_status": Option(
-        "called with a [`Status`](#while-it-runs) four times a second; if it raises, the run ends with a "
-        "`RunError` that says so",
+        "called with a `Status` four times a second; if it raises, the run ends with a `RunError` that says so",
         "callable",
         takes="a function",
+        see="[its fields](#while-it-runs)",
     ),
     "clock": Option(
         "the clock to use: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not for "
@@ -259,7 +259,8 @@ _SPARK: Mapping[str, Option] = {
         see="[state](spark.md#state)",
     ),
     "keep": Option(
-        "how long the log in the state keeps tuples that every query has read, such as `10m` or `2 hours`",
+        "how long the log in the state keeps tuples that every query has read: seconds, or on the command line a "
+        "duration such as `10m` or `2 hours`",
         "duration",
         0.0,
         told="`0s`",
@@ -267,7 +268,7 @@ _SPARK: Mapping[str, Option] = {
         takes="seconds",
     ),
     "restart": Option(
-        "start this box with an empty state instead of its saved one, because the box has changed",
+        "discard the saved state of this box; needed when the box has changed",
         "names",
         (),
         of="box",
@@ -301,30 +302,31 @@ _PARTS = {
 """The parts of a schedule that only a mapping (an argument, or a file's) gives separately."""
 _CUT = {
     "units": Option(
-        "which outputs share a streaming query: `qos`, those with common inputs and the same latency graph; "
-        "`loss`, like `qos`, if their loss and value graphs are the same, too; `one`, all with common inputs: least "
-        "work; `output`, none: most freedom for the scheduler, at 0.3 s or more per micro-batch",
+        "which outputs share a streaming query: `qos`: those with common inputs and the same latency graph; "
+        "`loss`: like `qos`, but only if their loss and value graphs are the same, too; `one`: all outputs with "
+        "common inputs share a query, which is cheapest; `output`: each output gets its own, which costs at least "
+        "0.3 s per micro-batch but schedules best",
         "units",
         told="`qos`, or `loss` if load is shed",
         flag="--units RULE",
         see="[the cut](spark.md#the-cut)",
     ),
     "spread": Option(
-        "which aggregates run in all shards at once, each shard with its share of the partitions: `auto`, all that "
+        "which aggregates run in all shards at once, each shard with its share of the partitions: `auto`: all that "
         "can; `none`; or boxes by name",
         "spread",
         "auto",
         flag="--spread BOX[,BOX]",
     ),
     "shards": Option(
-        "how many keys the stateful operator of a query has, and so how many cores it can use",
+        "number of parallel shards per query, and thus the most cores its stateful boxes can use",
         "positive",
         told="the number of cores; a saved state keeps its own",
         flag="--shards N",
     ),
     "front": Option(
-        "what runs queries without state: `native`, Spark's own operations, where they give the same results; "
-        "`kernels`, Headway's kernels; `auto` chooses",
+        "what runs queries without state: `native`: Spark's own operations, where they give the same results; "
+        "`kernels`: Headway's kernels; `auto`: whichever is better",
         "front",
         "auto",
         flag="--front HOW",

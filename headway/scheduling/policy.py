@@ -274,7 +274,7 @@ def as_policy(given: object) -> Policy:
         raise PolicyError(f"a policy is an object, not the class {kind}: make one, such as {kind}()")
     if not isinstance(given, Planner):
         missing = [name for name in ("start", "plan") if name not in dir(given)]
-        raise PolicyError(f"{kind} is no policy, it lacks {choices(missing)}: subclass headway.scheduling.Policy")
+        raise PolicyError(f"{kind} is not a policy (missing: {choices(missing)}): subclass headway.scheduling.Policy")
     more = [name for name in _MORE if name in dir(given)]
     if more:
         raise PolicyError(f"{kind} has {choices(more)}: a policy with more than start and plan must subclass Policy")
@@ -282,7 +282,7 @@ def as_policy(given: object) -> Policy:
 
 
 PolicyEntry = Entry[Callable[[str | None], Policy | Planner]]
-"""`make` is called with the text after the colon, as in ``random:7``; with None if there is no colon."""
+"""`make` is called with the text after the colon, as in ``round-robin:1ms``; with None if there is no colon."""
 _policies = Registry[Callable[[str | None], Policy | Planner]]("policy", PolicyError)
 
 register_policy, registered_policies = _policies.register, _policies.entries

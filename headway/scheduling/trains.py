@@ -316,8 +316,8 @@ def parse_train(value: int | str) -> TrainRule:
         rule = _parsed(value.strip())
     if rule is None:
         raise PolicyError(
-            f"train {value!r} is none of these forms: {choices(TRAINS)}; numbers are above 0, shares up to 100%, "
-            "and that of overhead below"
+            f"train {value!r} has none of these forms: {choices(TRAINS)}; numbers must be above 0, shares at "
+            "most 100%, and the share of overhead below 100%"
         )
     return rule
 

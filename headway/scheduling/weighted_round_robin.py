@@ -89,7 +89,7 @@ def _make(argument: str | None) -> Policy:
         name, weight = name.strip(), _number(text)
         if not name or not equals or weight is None:
             raise PolicyError(
-                f"policy 'weighted-round-robin:{argument}': '{part}' is no weight; after the colon stand units with "
+                f"policy 'weighted-round-robin:{argument}': '{part}' is not a weight; after the colon come units with "
                 f"numbers above 0 and up to {_HEAVIEST:.0f}, such as 'joined=3,across=0.5'"
             )
         if name in weights:

@@ -209,7 +209,7 @@ def test_load_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             ("--rate", "s=3000"),
             "'join' alone needs 2.3; more workers do not help 'join', because only Spark can spread a box",
         ),
-        (("--rate", "s=3000"), "note: 'join' cannot keep up: no more than 2.35 processors would be busy"),
+        (("--rate", "s=3000"), "boxes downstream would get less, and only 2.35 processors would be busy"),
         (("--rate", "s=3000", "--workers", 9), "warning: load: needs 3.65 processors; 9 × 0.9 headroom: fits; 'join' "),
         (("--rate", "t=500"), "warning: load: needs 1.25 processors"),  # a burst is 100 tuples a second at any pace
     ],

@@ -64,12 +64,12 @@ def test_why_nothing_was_dropped() -> None:
 
 def test_overloads() -> None:
     assert lines(overload=OVERLOAD) == [
-        "overloaded 2 times, for 6.50 s in all:",
+        "overloaded 2 times, for 6.50 s in total:",
         "  at 2.50 s  needs 1.4 s/s of work",
         "  at 20.0 s  needs 1.2 s/s of work",
     ]
     once = {**OVERLOAD, "spells": 1, "changes": OVERLOAD["changes"][:2]}  # type: ignore[index]
-    assert lines(overload=once)[0] == "overloaded 1 time, for 6.50 s in all:"
+    assert lines(overload=once)[0] == "overloaded 1 time, for 6.50 s in total:"
 
 
 def test_who_sheds_nothing_is_told_how() -> None:

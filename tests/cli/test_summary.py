@@ -240,6 +240,7 @@ def test_seconds(seconds: float | None, text: str) -> None:
 
 def test_other_texts() -> None:
     assert count_text(1234567) == "1,234,567"
+    assert (ratio_text(7.38e-05), ratio_text(0.000738), ratio_text(0.0)) == ("<0.0001", "0.000738", "0")
     assert (ratio_text(None), ratio_text(0.12345), ratio_text(1.0), ratio_text(12345.6)) == (
         "-",
         "0.123",

@@ -177,7 +177,9 @@ def test_two_stray_quotes_cost_their_lines_only(tmp_path: Path) -> None:
     assert table is not None
     assert table.column("sid").to_pylist() == [at for at in range(40) if at not in (2, 38)]
     assert [row.where for row in malformed] == ["a.csv line 4", "a.csv line 40"]
-    assert malformed[0].reason.startswith("a quote opened here makes lines 4 to 40 one row, which is none: column 'x'")
+    assert malformed[0].reason.startswith(
+        "a quote opened here makes lines 4 to 40 one row, which is malformed: column 'x'"
+    )
     assert malformed[0].text == '2,"2.5,n2'
 
 

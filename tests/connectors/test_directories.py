@@ -97,7 +97,7 @@ def test_giving_up_takes_only_own_files_away(tmp_path: Path, monkeypatch: pytest
     [
         ({"parquet": "no/where/"}, "output 'o': the folder '.*no' does not exist"),
         ({"parquet": "file/"}, "'.*file' is a file; expected a directory"),
-        ({"parquet": "s3://bucket/x/"}, "is no directory of this machine; {spark: {format, path}} writes there"),
+        ({"parquet": "s3://bucket/x/"}, "is not a directory on this machine; {spark: {format, path}} writes there"),
         ({"directory": {"path": "out", "format": "orc"}}, "unknown format 'orc'; .*choices: csv, jsonl, parquet"),
         ({"directory": {"paths": "out"}}, "unknown key 'paths'; did you mean 'path'"),
         ({"directory": {}}, "directory: expected a path, not None"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_reasons_are_counted_without_the_values_in_them() -> None:
     letters.refuse([Malformed("s", f"line {at}", "", f"column 't': expected a time, not '{at}'") for at in range(2000)])
     letters.refuse([Malformed("s", "line 1", "", "column 'u': expected int, not 'x'")] * 3)
     assert letters.summary()["reasons"] == [
-        {"box": "s", "reason": "column 't': expected a time, not '0' and others", "tuples": 2000},
+        {"box": "s", "reason": "column 't': expected a time; got '0', for example", "tuples": 2000},
         {"box": "s", "reason": "column 'u': expected int, not 'x'", "tuples": 3},
     ]
 
@@ -140,3 +141,20 @@ def test_a_time_that_python_cannot_hold_is_a_letter_like_any_other() -> None:
     assert [one["reason"] for one in letters] == ["division by zero", "date value out of range"]
     far = "+38504-08-17T21:30:06.846976Z"
     assert json.loads(letters[0]["tuple"]) == {"ts": far, "d": "+5881580-07-11", "k": 0, "l": [far]}
+
+
+def test_tuples_are_written_as_sinks_write_them(tmp_path: Path) -> None:
+    made = hw.load(
+        {
+            "network": "n",
+            "sources": {"s": {"schema": {"i": "int", "t": "timestamp", "d": "date", "x": "double", "b": "binary"}}},
+            "boxes": {"bad": {"op": "map", "in": "s", "select": "i / 0 as i, t, d, x, b"}},
+            "outputs": {"o": {"from": "bad"}, "raw": {"from": "s"}},
+        }
+    )
+    row = (1, datetime(2026, 3, 1, 9, 9, 29, 494000, UTC), date(2026, 3, 1), float("nan"), b"\xff")
+    result = hw.run(made, {"s": [row]}, outputs={"raw": tmp_path / "raw.jsonl"}, engine="local")
+    [letter] = result.dead_letters.to_pylist()
+    told = json.loads(letter["tuple"])
+    assert told["t"] == "2026-03-01T09:09:29.494000Z"
+    assert told == json.loads((tmp_path / "raw.jsonl").read_text())

@@ -63,7 +63,7 @@ def test_what_is_meant_is_not_noted(text: str) -> None:
 
 
 def test_constant_text_that_is_no_number() -> None:
-    assert noted("n > 'abc'") == ["'n > 'abc'': 'abc' is no number, and the other side is int: every tuple fails"]
+    assert noted("n > 'abc'") == ["'n > 'abc'': 'abc' is not a number, and the other side is int: every tuple fails"]
 
 
 def test_in_aggregates_and_joins() -> None:

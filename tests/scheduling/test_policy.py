@@ -54,7 +54,7 @@ def test_a_policy_needs_a_plan_only() -> None:
     ("given", "message"),
     [
         (Eager(), "Eager has preemptive: a policy with more than start and plan must subclass Policy"),
-        (object(), "object is no policy, it lacks start, plan: subclass headway.scheduling.Policy"),
+        (object(), r"object is not a policy \(missing: start, plan\): subclass headway.scheduling.Policy"),
         (RoundRobin, "a policy is an object, not the class RoundRobin: make one"),
         (Texts(), "the rule of Texts is a method that returns a text, not 'a text'"),
     ],

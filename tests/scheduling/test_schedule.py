@@ -138,7 +138,7 @@ def test_bad_texts(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("train", [0, -1, True, 1.5, "none"])
 def test_bad_trains(train: Any) -> None:
-    with pytest.raises(PolicyError, match=r"train .*none of these forms"):
+    with pytest.raises(PolicyError, match=r"train .*has none of these forms"):
         Schedule.parse(None, train)
 
 
