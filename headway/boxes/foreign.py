@@ -47,7 +47,7 @@ def check_class(op: str, kind: type[Any]) -> None:
     least, most = (
         bounds if isinstance(bounds := getattr(kind, "inputs", None), tuple) and len(bounds) == 2 else (None, None)
     )
-    if not isinstance(least, int) or not (most is None or (isinstance(most, int) and most >= least)):
+    if not isinstance(least, int) or least < 1 or not (most is None or (isinstance(most, int) and most >= least)):
         raise NetworkError(f"{place}.inputs must be the least and the greatest number of inputs, not {bounds!r}")
 
 

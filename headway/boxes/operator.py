@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
@@ -167,15 +168,10 @@ class Operator(Keyed, ABC):
         with inside(f"box '{box}'"):
             check_keys(mapping, (OP, IN, *cls.keys), given=("op", "in"))
             given = {key: value for key, value in mapping.items() if value is not None}
-            try:
-                cls.check_settings(given)
-                return cls.read(given)
-            except HeadwayError:
-                raise
-            except FOREIGN as error:
-                if not is_foreign(cls):
-                    raise
-                raise blamed(f"op '{cls.op}': reading its keys", error, NetworkError) from error
+            if is_foreign(cls):
+                return _read_foreign(cls, given)
+            cls.check_settings(given)
+            return cls.read(given)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
@@ -197,29 +193,46 @@ def is_foreign(kind: type[Operator]) -> bool:
     return REGISTRY.get(kind.op) is not kind
 
 
+S = TypeVar("S", bound=Operator)
+
+
+def _read_foreign(kind: type[S], given: Mapping[str, Any]) -> S:
+    """Return a foreign operator's specification, once all that it declares has been looked at."""
+    with _blaming(kind.op, "reading its keys"):
+        kind.check_settings(given)
+        spec = kind.read(given)
+    with _blaming(kind.op, "its properties"), inside(f"op '{kind.op}'"):
+        check_declared(spec)
+    return spec
+
+
 def _examined(spec: Operator, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
-    """Return a foreign operator's schemas, once all that it declares has been looked at."""
-    place, doing = f"op '{spec.op}'", "its properties"
-    try:
-        with inside(place):
-            check_declared(spec)
-        doing = "schemas"
+    """Return a foreign operator's schemas, once they and what it says of its input have been looked at."""
+    op = spec.op
+    with _blaming(op, "schemas"):
         found = spec.schemas(inputs, functions)
-        with inside(place):
-            check_schemas(found, spec.ports)
+    with inside(f"op '{op}'"):
+        check_schemas(found, spec.ports)
+    with _blaming(op, "projection"):
         if spec.projects:
-            doing = "projection"
-            _check_is(spec.projection(inputs[0], functions), Projection, spec.op, doing)
-        doing = "may_fail"
-        _check_is(spec.may_fail(inputs[0], functions), bool, spec.op, doing)
-        doing = "modelled"
+            _check_is(spec.projection(inputs[0], functions), Projection, op, "projection")
+    with _blaming(op, "may_fail"):
+        _check_is(spec.may_fail(inputs[0], functions), bool, op, "may_fail")
+    with _blaming(op, "modelled"):
         if spec.modelled is not None:
-            _check_is(spec.modelled, Modelled, spec.op, doing)
+            _check_is(spec.modelled, Modelled, op, "modelled")
+    return tuple(found)
+
+
+@contextmanager
+def _blaming(op: str, doing: str) -> Iterator[None]:
+    """Turn what a package's code raises into a NetworkError that names the operator; Headway's errors stay."""
+    try:
+        yield
     except HeadwayError:
         raise
     except FOREIGN as error:
-        raise blamed(f"{place}: {doing}", error, NetworkError) from error
-    return tuple(found)
+        raise blamed(f"op '{op}': {doing}", error, NetworkError) from error
 
 
 def _check_is(found: object, expected: type[object], op: str, what: str) -> None:
