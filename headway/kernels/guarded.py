@@ -96,7 +96,9 @@ class GuardedKernel(Kernel):
         ignored: Any = result.ignored
         if not isinstance(outputs, tuple | list) or len(outputs) != len(self._fields):
             found = len(outputs) if isinstance(outputs, tuple | list) else _brief(outputs)
-            raise RunError(f"Result.outputs must be a tuple of {len(self._fields)} trains, one per port, not {found}")
+            raise RunError(
+                f"Result.outputs must be a tuple of a Train for each port, {len(self._fields)} in all, not {found}"
+            )
         for port, train in enumerate(outputs):
             try:
                 if not isinstance(train, Train):
@@ -274,7 +276,9 @@ def _check_columns(train: Train, fields: Sequence[_Field], inputs: Sequence[Trai
     if not isinstance(columns, tuple) or len(columns) != len(fields):
         found = len(columns) if isinstance(columns, tuple) else _brief(columns)
         names = choices([name for name, _, _ in fields])
-        raise RunError(f"columns must be a tuple of {len(fields)} columns, for {names}, not {found}")
+        raise RunError(
+            f"columns must be a tuple of a Column for each field, {names}: {len(fields)} in all, not {found}"
+        )
     for column, (name, type_, dtype) in zip(columns, fields, strict=True):
         if isinstance(column, Unread) or not isinstance(column, Column):
             why = "a Column; reads does not ask for it" if isinstance(column, Unread) else "a Column"

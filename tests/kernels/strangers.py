@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,9 +149,9 @@ def _broken(train: Train) -> Result:
 INT = np.dtype(np.int64)
 WRONG: Mapping[str, tuple[Callable[[Train], Any], str]] = {
     "nothing": (lambda train: None, "must return .state, Result., not a tuple"),
-    "no trains": (lambda train: Result(()), "outputs must be a tuple of 1 trains, one per port, not 0"),
-    "two trains": (lambda train: Result((train, train)), "one per port, not 2"),
-    "a bare train": (lambda train: Result(train), "one per port, not a Train"),  # type: ignore[arg-type]
+    "no trains": (lambda train: Result(()), "outputs must be a tuple of a Train for each port, 1 in all, not 0"),
+    "two trains": (lambda train: Result((train, train)), "for each port, 1 in all, not 2"),
+    "a bare train": (lambda train: Result(train), "for each port, 1 in all, not a Train"),  # type: ignore[arg-type]
     "no train": (_one(lambda train: None), "must be a Train, not None"),
     "too far": (_one(lambda train: change(train, progress=1 << 60)), "progress must be at most"),
     "one too far": (_one(lambda train: change(train, progress=train.progress + 1)), "progress must be at most"),
@@ -170,7 +171,7 @@ WRONG: Mapping[str, tuple[Callable[[Train], Any], str]] = {
     "falling": (_one(lambda train: change(train, numbers=train.numbers[::-1])), "arrival numbers must ascend"),
     "old": (_one(lambda train: change(train, numbers=train.numbers - 1)), "arrival number must be that of the tuple"),
     "new": (_one(lambda train: change(train, numbers=train.numbers + 1)), "arrival number must be that of the tuple"),
-    "no columns": (_one(lambda train: change(train, columns=())), "columns must be a tuple of 3 columns, for id, x, s"),
+    "no columns": (_one(lambda train: change(train, columns=())), "a Column for each field, id, x, s: 3 in all, not 0"),
     "swapped": (
         _one(lambda train: change(train, columns=train.columns[::-1])),
         "field 'id' is a bigint: its values must be a numpy array of int64",
@@ -237,3 +238,29 @@ class OddKernel(Kernel):
 
     def load(self, data: bytes) -> Any:
         return int(data)
+
+
+def network(does: str, op: str = "odd") -> dict[str, Any]:
+    """Return a network with the operator between others, beside another reader of the same arc."""
+    return {
+        "network": "n",
+        "sources": {"s": {"schema": {"id": "bigint", "x": "double", "s": "string"}}},
+        "boxes": {
+            "b": {"op": op, "in": "s", "does": does},
+            "c": {"op": "map", "in": "s", "select": "id + 1 as id"},
+            "d": {"op": "bsort", "in": "b", "order": {"on": "id", "slack": 2}},
+        },
+        "outputs": {"o": {"from": "d"}, "all": {"from": "c"}},
+    }
+
+
+def site(folder: Path, **points: str) -> str:
+    """Put down what installing a package with `odd` and these operators leaves; all have its kernel."""
+    home = folder / "odd-1.dist-info"
+    home.mkdir()
+    (home / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
+    points = {"odd": "tests.kernels.strangers:Odd", **points}
+    lines = ["[headway.operators]", *[f"{op} = {where}" for op, where in points.items()]]
+    lines += ["[headway.kernels]", *[f"{op} = tests.kernels.strangers:OddKernel" for op in points]]
+    (home / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return str(folder)

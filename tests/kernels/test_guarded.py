@@ -22,22 +22,10 @@ from headway.kernels.kernel import Kernel, Result
 from headway.program import compile_program
 from headway.trains import Tick, Train
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
-from tests.kernels.strangers import SCHEMA, WRONG, Odd, OddKernel
+from tests.kernels.strangers import SCHEMA, WRONG, Odd, OddKernel, network, site
 
 ROWS = [(at, at / 2, str(at)) for at in range(20)]
 ENGINES = ["local", "sim", "sharded"]
-
-
-def site(folder: Path, **points: str) -> str:
-    """Put down what installing a package with `odd` and these operators leaves; all have its kernel."""
-    home = folder / "odd-1.dist-info"
-    home.mkdir()
-    (home / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
-    points = {"odd": "tests.kernels.strangers:Odd", **points}
-    lines = ["[headway.operators]", *[f"{op} = {where}" for op, where in points.items()]]
-    lines += ["[headway.kernels]", *[f"{op} = tests.kernels.strangers:OddKernel" for op in points]]
-    (home / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return str(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -49,19 +37,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(site(tmp_path, quits="quits:Quits", **others))
     yield
     load_entry.cache_clear()
-
-
-def network(does: str, op: str = "odd") -> dict[str, Any]:
-    return {
-        "network": "n",
-        "sources": {"s": {"schema": {"id": "bigint", "x": "double", "s": "string"}}},
-        "boxes": {
-            "b": {"op": op, "in": "s", "does": does},
-            "c": {"op": "map", "in": "s", "select": "id + 1 as id"},
-            "d": {"op": "bsort", "in": "b", "order": {"on": "id", "slack": 2}},
-        },
-        "outputs": {"o": {"from": "d"}, "all": {"from": "c"}},
-    }
 
 
 @pytest.mark.parametrize("engine", ENGINES)

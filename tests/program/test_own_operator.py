@@ -30,6 +30,8 @@ from headway.network.yamls import read_text
 from headway.program import compile_program
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.cli.helpers import call
+from tests.kernels.strangers import network as strange
+from tests.kernels.strangers import site
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "own-operator"
@@ -211,6 +213,24 @@ def test_it_runs_on_spark_where_every_process_finds_the_package(tmp_path: Path) 
     assert others["spark"] == others["local"]
     assert len(others["local"].split()) == 15
     assert outputs["spark"] == outputs["local"] == (FOLDER / "expected" / "long_calls.csv").read_text()
+
+
+def test_what_breaks_the_contract_on_spark_is_named_there_too(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([site(tmp_path), str(ROOT)])}
+    (tmp_path / "n.json").write_text(json.dumps(strange("no trains")))
+    (tmp_path / "s.csv").write_text("id,x,s\n1,2.0,a\n2,3.0,b\n")
+    arguments = ["run", "n.json", "--engine", "spark", "--master", "local[2]", "--input", "s=s.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", *arguments, "--output", "o=o.csv", "--output", "all=all.csv"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2
+    wanted = "box 'b': op 'odd': run: Result.outputs must be a tuple of a Train for each port, 1 in all, not 0"
+    assert done.stderr.splitlines()[-1] == f"headway: error: {wanted}"
 
 
 @pytest.mark.usefixtures("package")
