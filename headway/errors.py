@@ -78,6 +78,20 @@ def first_line(error: BaseException, most: int = 200) -> str:
     return shorten((str(error).splitlines() or [type(error).__name__])[0], most)
 
 
+FOREIGN = (Exception, SystemExit)
+"""What code of an installed package may raise; one that calls ``sys.exit`` does not end the process in silence."""
+
+
+def blamed(place: str, error: BaseException, kind: type[HeadwayError]) -> HeadwayError:
+    """Return the error of this kind for what a package's code raised; re-raise what a signal handler did in it."""
+    if isinstance(error, SystemExit) and type(error) is not SystemExit:
+        raise error
+    if isinstance(error, HeadwayError):
+        text = str(error)
+        return kind(text if text.startswith(place) else f"{place}: {text}")
+    return kind(f"{place}: {type(error).__name__}" + (f": {first_line(error)}" if str(error) else ""))
+
+
 @contextmanager
 def within(place: str, kind: type[HeadwayError] = PolicyError) -> Iterator[None]:
     """Put a place before the message of any HeadwayError from the body, which becomes an error of this kind."""

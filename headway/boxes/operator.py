@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
+from headway.boxes.foreign import check_class, check_declared, check_schemas
 from headway.boxes.keys import IN, OP, Keyed, check_count, check_keys, inside
-from headway.errors import NetworkError, SchemaError, unknown
+from headway.errors import FOREIGN, HeadwayError, NetworkError, SchemaError, blamed, unknown
 from headway.expressions.safety import risk
 from headway.network.schema import Field, Schema
 
@@ -166,6 +168,8 @@ class Operator(Keyed, ABC):
         with inside(f"box '{box}'"):
             check_keys(mapping, (OP, IN, *cls.keys), given=("op", "in"))
             given = {key: value for key, value in mapping.items() if value is not None}
+            if is_foreign(cls):
+                return _read_foreign(cls, given)
             cls.check_settings(given)
             return cls.read(given)
 
@@ -177,11 +181,63 @@ class Operator(Keyed, ABC):
         """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
         with inside(f"box '{box}'"):
             check_count(self.op, len(inputs), self.inputs)
-            return self.schemas(inputs, functions)
+            return _examined(self, inputs, functions) if is_foreign(type(self)) else self.schemas(inputs, functions)
 
     @abstractmethod
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return the schema of every port; errors name the key."""
+
+
+def is_foreign(kind: type[Operator]) -> bool:
+    """Return whether an operator is not Headway's own: what such an operator does wrong is an error that names it."""
+    return REGISTRY.get(kind.op) is not kind
+
+
+S = TypeVar("S", bound=Operator)
+
+
+def _read_foreign(kind: type[S], given: Mapping[str, Any]) -> S:
+    """Return a foreign operator's specification, once all that it declares has been looked at."""
+    with _blaming(kind.op, "reading its keys"):
+        kind.check_settings(given)
+        spec = kind.read(given)
+    with _blaming(kind.op, "its properties"), inside(f"op '{kind.op}'"):
+        check_declared(spec)
+    return spec
+
+
+def _examined(spec: Operator, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
+    """Return a foreign operator's schemas, once they and what it says of its input have been looked at."""
+    op = spec.op
+    with _blaming(op, "schemas"):
+        found = spec.schemas(inputs, functions)
+    with inside(f"op '{op}'"):
+        check_schemas(found, spec.ports)
+    with _blaming(op, "projection"):
+        if spec.projects:
+            _check_is(spec.projection(inputs[0], functions), Projection, op, "projection")
+    with _blaming(op, "may_fail"):
+        _check_is(spec.may_fail(inputs[0], functions), bool, op, "may_fail")
+    with _blaming(op, "modelled"):
+        if spec.modelled is not None:
+            _check_is(spec.modelled, Modelled, op, "modelled")
+    return tuple(found)
+
+
+@contextmanager
+def _blaming(op: str, doing: str) -> Iterator[None]:
+    """Turn what a package's code raises into a NetworkError that names the operator; Headway's errors stay."""
+    try:
+        yield
+    except HeadwayError:
+        raise
+    except FOREIGN as error:
+        raise blamed(f"op '{op}': {doing}", error, NetworkError) from error
+
+
+def _check_is(found: object, expected: type[object], op: str, what: str) -> None:
+    if not isinstance(found, expected):
+        raise NetworkError(f"op '{op}': {what} must be a {expected.__name__}, not {found!r}")
 
 
 def result_schema(first: Sequence[Field], results: Sequence[tuple[str, Expression]]) -> Schema:
@@ -220,9 +276,15 @@ def operator_of(op: str) -> type[Operator]:
         found = load_entry(GROUP, op)
     except LookupError:
         raise NetworkError(unknown("op", op, _names())) from None
-    if not isinstance(found, type) or not issubclass(found, Operator) or found.op != op:
+    if not isinstance(found, type) or not issubclass(found, Operator) or getattr(found, "op", None) != op:
         raise NetworkError(f"op '{op}': the entry point in the group {GROUP} is no Operator with this name: {found!r}")
+    _check_once(op, found)
     return found
+
+
+@cache
+def _check_once(op: str, found: type[Operator]) -> None:
+    check_class(op, found)
 
 
 def _names() -> list[str]:
@@ -240,8 +302,8 @@ def load_entry(group: str, op: str) -> object:
     entry = next(iter(entries))
     try:
         return entry.load()
-    except Exception as error:  # a package's own code may raise anything
-        raise NetworkError(f"op '{op}': {_package(entry)} cannot be loaded: {type(error).__name__}: {error}") from error
+    except FOREIGN as error:
+        raise blamed(f"op '{op}': {_package(entry)} cannot be loaded", error, NetworkError) from error
 
 
 def _package(entry: EntryPoint) -> str:

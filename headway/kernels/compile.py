@@ -7,10 +7,11 @@ from typing import Any
 
 from headway.boxes import Aggregate, BSort, Filter, Join, Map, Operator, Resample, Union, Universal
 from headway.boxes.operator import load_entry
-from headway.errors import NetworkError
+from headway.errors import FOREIGN, NetworkError, blamed
 from headway.expressions import Functions
 from headway.kernels.bsort import BSortKernel
 from headway.kernels.chain import ChainKernel, Link, RouteKernel, UnionKernel
+from headway.kernels.guarded import GuardedKernel
 from headway.kernels.join import JoinKernel
 from headway.kernels.kernel import Kernel, Tables
 from headway.kernels.resample import ResampleKernel
@@ -42,18 +43,28 @@ def compile_kernel(
     spec: Operator, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
 ) -> Kernel:
     """Return the kernel of a box for the schemas of its inputs."""
-    make: Any = _KERNELS.get(type(spec))
+    make = _KERNELS.get(type(spec))
     if make is None:
-        try:
-            make = load_entry(GROUP, spec.op)
-        except LookupError:
-            raise NetworkError(
-                f"box '{box}': no package gives op '{spec.op}' a kernel (entry points: {GROUP})"
-            ) from None
-    kernel = make(spec, box, schemas, tables, functions)
+        return _foreign_kernel(spec, box, schemas, tables, functions)
+    return make(spec, box, schemas, tables, functions)
+
+
+def _foreign_kernel(
+    spec: Operator, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+) -> Kernel:
+    """Return the kernel that an installed package gives its operator, guarded."""
+    try:
+        make: Any = load_entry(GROUP, spec.op)
+    except LookupError:
+        raise NetworkError(f"box '{box}': no package gives op '{spec.op}' a kernel (entry points: {GROUP})") from None
+    try:
+        kernel = make(spec, box, schemas, tables, functions)
+    except FOREIGN as error:
+        raise blamed(f"box '{box}': op '{spec.op}': its kernel cannot be made", error, NetworkError) from error
     if not isinstance(kernel, Kernel):
         raise NetworkError(f"box '{box}': the entry point '{spec.op}' in the group {GROUP} gives no Kernel: {kernel!r}")
-    return kernel
+    streams = [schema for schema, table in zip(schemas, tables, strict=True) if table is None]
+    return GuardedKernel(kernel, spec, box, streams, spec.infer(box, schemas, functions))
 
 
 def compile_link(spec: Operator, box: str, schema: Schema, functions: Functions | None) -> Link:

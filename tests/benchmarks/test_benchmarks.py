@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import __main__ as everything
-from benchmarks import calls, consumers, latency, loads, memory, throughput
+from benchmarks import calls, consumers, guarded, latency, loads, memory, throughput
 from benchmarks.contenders import HEADWAY, Contender, contenders
 from benchmarks.workloads import KEYS, QUERIES, WORKLOADS, make_table
 
@@ -90,6 +90,11 @@ def test_memory_runs(tmp_path: Path) -> None:
     assert long["results"] > 0
     assert single["train"] == 1
     assert single["last"] > 0
+
+
+def test_the_guard_is_measured_against_the_bare_kernel() -> None:
+    bare, both = guarded.measure(10, 50)
+    assert 0 < bare < both
 
 
 @pytest.mark.slow

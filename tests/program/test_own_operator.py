@@ -6,6 +6,7 @@ Headway knows nothing of it: it is found by the entry points of an installed pac
 from __future__ import annotations
 
 import copy
+import json
 import os
 import random
 import subprocess
@@ -29,6 +30,8 @@ from headway.network.yamls import read_text
 from headway.program import compile_program
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.cli.helpers import call
+from tests.kernels.strangers import network as strange
+from tests.kernels.strangers import site
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "own-operator"
@@ -136,15 +139,67 @@ def test_what_it_cannot_place_becomes_a_dead_letter() -> None:
     assert result.dead_letters.num_rows == 1
 
 
+def smoothed(**keys: Any) -> dict[str, Any]:
+    return {
+        "network": "smooth",
+        "sources": {"s": {"schema": {"p": "string", "v": "double"}}},
+        "boxes": {"mean": {"op": "ema", "in": "s", "of": "v", "weight": 0.25, "as": "m", **keys}},
+        "outputs": {"o": {"from": "mean"}},
+    }
+
+
+def averages(rows: list[tuple[str, float | None]]) -> list[tuple[str, float, float]]:
+    last: dict[str, float] = {}
+    out = []
+    for part, value in rows:
+        if value is not None:
+            before = last.get(part, value)
+            last[part] = before + 0.25 * (value - before)
+            out.append((part, value, last[part]))
+    return out
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("engine", ["local", "sim", "sharded"])
+@pytest.mark.parametrize("train", [1, 7, 1000])
+def test_the_moving_average_is_the_same_whatever_the_trains(engine: str, train: int) -> None:
+    chance = random.Random(train)
+    rows = [(chance.choice("abc"), chance.choice([None, 1.0, 2.5, -4.0])) for _ in range(200)]
+    result = hw.run(smoothed(by=["p"]), {"s": rows}, engine=engine, train=train)
+    assert [tuple(row.values()) for row in result.outputs["o"].to_pylist()] == averages(rows)
+
+
+@pytest.mark.usefixtures("package")
+def test_the_moving_average_says_what_is_wrong_with_its_keys() -> None:
+    for keys, error in (
+        ({"of": "p"}, "box 'mean': of: field 'p' must be a double"),
+        ({"by": ["q"]}, "box 'mean': by: unknown field 'q'"),
+        ({"as": "v"}, "box 'mean': as: "),
+        ({"weight": 0}, "box 'mean': weight: must be a number above 0"),
+    ):
+        with pytest.raises(NetworkError) as caught:
+            hw.check(load(smoothed(**keys)))
+        assert str(caught.value).startswith(error)
+
+
 def test_it_runs_on_spark_where_every_process_finds_the_package(tmp_path: Path) -> None:
     """The example as a user runs it, from the command line, spread over shards by what it declares."""
     site = installed(tmp_path)
+    busiest = read_text((FOLDER / "busiest.yaml").read_text())
+    assert isinstance(busiest, dict)
+    busiest["boxes"]["long"] = {"op": "map", "in": "calls", "select": ["desk", "cast(seconds as double) as s"]}
+    busiest["boxes"]["mean"] = {"op": "ema", "in": "long", "of": "s", "weight": 0.25, "by": "desk"}
+    busiest["outputs"]["means"] = {"from": "mean"}
+    both = tmp_path / "both.json"  # JSON is YAML
+    both.write_text(json.dumps(busiest))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(FOLDER), str(ROOT)])}
-    outputs = {}
+    outputs, others = {}, {}
     for engine in ("local", "spark"):
         path = tmp_path / f"{engine}.csv"
-        arguments = ["run", "busiest.yaml", "--engine", engine, "--input", "calls=calls.csv", "--train", "5"]
-        arguments += ["--output", f"long_calls={path}", *(["--master", "local[2]"] if engine == "spark" else [])]
+        means = tmp_path / f"{engine}-means.csv"
+        arguments = ["run", str(both), "--engine", engine, "--input", "calls=calls.csv", "--train", "5"]
+        arguments += ["--output", f"long_calls={path}", "--output", f"means={means}"]
+        arguments += [*(["--master", "local[2]"] if engine == "spark" else [])]
         done = subprocess.run(
             [sys.executable, "-m", "headway", *arguments],
             cwd=FOLDER,
@@ -154,8 +209,28 @@ def test_it_runs_on_spark_where_every_process_finds_the_package(tmp_path: Path) 
             timeout=300,
         )
         assert done.returncode == 0, done.stderr
-        outputs[engine] = path.read_text()
+        outputs[engine], others[engine] = path.read_text(), means.read_text()
+    assert others["spark"] == others["local"]
+    assert len(others["local"].split()) == 15
     assert outputs["spark"] == outputs["local"] == (FOLDER / "expected" / "long_calls.csv").read_text()
+
+
+def test_what_breaks_the_contract_on_spark_is_named_there_too(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([site(tmp_path), str(ROOT)])}
+    (tmp_path / "n.json").write_text(json.dumps(strange("no trains")))
+    (tmp_path / "s.csv").write_text("id,x,s\n1,2.0,a\n2,3.0,b\n")
+    arguments = ["run", "n.json", "--engine", "spark", "--master", "local[2]", "--input", "s=s.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", *arguments, "--output", "o=o.csv", "--output", "all=all.csv"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2
+    wanted = "box 'b': op 'odd': run: Result.outputs must be a tuple of a Train for each port, 1 in all, not 0"
+    assert done.stderr.splitlines()[-1] == f"headway: error: {wanted}"
 
 
 @pytest.mark.usefixtures("package")
