@@ -61,7 +61,9 @@ def run(network: AnyNetwork, inputs: Mapping[str, object] | None = None, **optio
 
 
 run.__signature__ = signature_of(run)  # type: ignore[attr-defined]
-run.__doc__ = "\n".join([run.__doc__ or "", *[f"    {name}: {one.help}" for name, one in OPTIONS.items() if one.call]])
+run.__doc__ = "\n".join(
+    [run.__doc__ or "", *[f"    {name}: {one.meaning(one.default_text)}" for name, one in OPTIONS.items() if one.call]]
+)
 
 
 def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: RunOptions) -> Prepared:
@@ -182,7 +184,9 @@ def _check_threads(engine: str, trace: bool, steered: bool) -> None:
     if trace:
         raise RunError("policy 'threads' has no steps that could be recorded: trace another policy")
     if steered:
-        raise RunError("policy 'threads' has nobody who could shed load or adapt: choose another policy")
+        raise RunError(
+            "policy 'threads' runs without a scheduler, which shedding and adaptive layers need: choose another policy"
+        )
 
 
 def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:

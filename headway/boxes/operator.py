@@ -277,7 +277,9 @@ def operator_of(op: str) -> type[Operator]:
     except LookupError:
         raise NetworkError(unknown("op", op, _names())) from None
     if not isinstance(found, type) or not issubclass(found, Operator) or getattr(found, "op", None) != op:
-        raise NetworkError(f"op '{op}': the entry point in the group {GROUP} is no Operator with this name: {found!r}")
+        raise NetworkError(
+            f"op '{op}': the entry point in the group {GROUP} is not an Operator with this name: {found!r}"
+        )
     _check_once(op, found)
     return found
 

@@ -94,11 +94,11 @@ class Control:
         self._given.append(Resume())
 
     def policy(self, policy: str | Planner) -> None:
-        """Use another policy from now on: a name such as ``fifo`` or ``random:7``, or a policy object.
+        """Use another policy from now on: a name such as ``fifo`` or ``slope-slack:8``, or a policy object.
 
         Units, traversal and trains stay the same. A run with an adaptive layer, which chooses policies itself, refuses
-        this, and its summary says so. Raises a PolicyError for an unknown name, and for ``threads``, which is no policy
-        but a way to run without one.
+        this, and its summary says so. Raises a PolicyError for an unknown name, and for ``threads``, which is
+        not a policy but a way to run without one.
         """
         if isinstance(policy, str):
             make_scheduler(policy)

@@ -197,7 +197,7 @@ def _named_part(part: str, text: str) -> tuple[str, Any]:
         parse_train(part)
     except PolicyError as error:
         raise PolicyError(
-            f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), traversal ({choices(TRAVERSALS)}), "
+            f"policy '{text}': '{part}' is not a unit ({choices(UNITS)}), traversal ({choices(TRAVERSALS)}), "
             f"train ({choices(TRAINS)}), longest wait ({choices(WAITS)}) or length of plans ({choices(PLANS)})"
         ) from error
     return "train", part

@@ -177,7 +177,7 @@ def test_what_a_recorded_run_has_of_its_own(
     ("arguments", "expected"),
     [
         (("calls.yaml", "--policies", "qos,nonsense"), ("unknown policy 'nonsense'", "choices: bucketed, chain")),
-        (("calls.yaml", "--policies", "qos/bax"), ("'bax' is no unit (box, superbox",)),
+        (("calls.yaml", "--policies", "qos/bax"), ("'bax' is not a unit (box, superbox",)),
         (("calls.yaml", "--policies", "qos,qos"), ("'qos' is named twice",)),
         (("calls.yaml", "--policies", "threads"), ("'threads'", "--engine local")),
         (("calls.yaml", "--engine", "spork"), ("unknown engine 'spork'", "local, sim")),

@@ -244,7 +244,7 @@ def test_bad_ways_to_shed_and_adapt(
 
 
 def test_shedding_needs_a_scheduler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_one_error(run(capsys, "--policy", "threads", "--shed", "on"), "'threads' has nobody who could shed")
+    assert_one_error(run(capsys, "--policy", "threads", "--shed", "on"), "'threads' runs without a scheduler")
 
 
 WARNED = """network: warned

@@ -165,7 +165,7 @@ def test_lists_of_policies() -> None:
     ("text", "expected"),
     [
         ("qos,nonsense/box", "unknown policy 'nonsense'.*choices: bucketed, chain, .*round-robin"),
-        ("qos/bax", r"policy 'qos/bax': 'bax' is no unit \(box, superbox"),
+        ("qos/bax", r"policy 'qos/bax': 'bax' is not a unit \(box, superbox"),
         ("", "an empty one; expected a list such as"),
         ("qos,,fifo", "an empty one"),
         ("qos,fifo,qos", "'qos' is named twice"),

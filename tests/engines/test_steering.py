@@ -225,8 +225,8 @@ def test_wishes_without_a_layer_are_nobodys() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"policy": "threads", "shed": True}, RunError, "'threads' has nobody who could shed load or adapt"),
-        ({"policy": "threads", "adaptive": "amos"}, RunError, "'threads' has nobody who could shed load or adapt"),
+        ({"policy": "threads", "shed": True}, RunError, "'threads' runs without a scheduler"),
+        ({"policy": "threads", "adaptive": "amos"}, RunError, "'threads' runs without a scheduler"),
         ({"shed": {"outputs": {"o": 0.5}}}, PolicyError, "shed: unknown output 'o'.*choices: ox, oz"),
         ({"shed": {"allowed": ["ox", "no"]}}, PolicyError, "shed: unknown output 'no'.*choices: ox, oz"),
         ({"shed": "best"}, PolicyError, "shed: no strategy is called 'best'.*loss, uniform"),

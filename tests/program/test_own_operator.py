@@ -339,7 +339,7 @@ def test_a_package_that_is_not_as_it_should_be_is_named(tmp_path: Path, monkeypa
     )
     for op, error in (
         ("gone", "op 'gone': 'headway_gone:Gone' of headway-largest 1.0 cannot be loaded: ModuleNotFoundError"),
-        ("text", "op 'text': the entry point in the group headway.operators is no Operator with this name"),
+        ("text", "op 'text': the entry point in the group headway.operators is not an Operator with this name"),
     ):
         mapping = network()
         mapping["boxes"]["best"]["op"] = op

@@ -340,7 +340,7 @@ def choose_front(program: Program, work: Work, front: str) -> NativePlan | str:
     if front not in FRONTS:
         raise NetworkError(f"schedule: front: {unknown('front', front, FRONTS)}")
     if work.unit.stateful:
-        return "its boxes feed boxes with state, and packing trains where the log is read is faster"
+        return "it has boxes with state, and packing trains for them where the log is read is faster"
     if all(lane.counted for lane in work.lanes):
         found: NativePlan | str = "nobody reads its results, so they are only counted"
     else:
