@@ -411,16 +411,19 @@ def _checked(plan: Plan, snapshot: Snapshot) -> Plan:
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"it returned {plan!r:.100} instead of a Plan")
-    ready, busy, count, idle = snapshot.ready, snapshot.busy, len(snapshot.units), False
-    for unit, tuples in plan.steps:
+    steps, until = plan
+    ready = snapshot.ready
+    count = len(ready)
+    for unit, tuples in steps:
+        if not (type(tuples) is int and tuples > 0 <= unit < count and ready[unit]):
+            break
+    else:  # the usual plan, recognised in a fraction of a microsecond
+        return plan if until is None or index(until) < NEVER else Plan(steps)
+    busy = snapshot.busy
+    for unit, tuples in steps:
         if not 0 <= index(unit) < count or index(tuples) < 1:
             raise ValueError(f"a step is for one of units 0 to {count - 1} and at least 1 tuple, not {(unit, tuples)}")
-        idle = idle or not (ready[unit] or busy[unit])
-    if plan.until is not None and index(plan.until) >= NEVER:
-        plan = plan._replace(until=None)
-    if idle:
-        plan = plan._replace(steps=tuple([step for step in plan.steps if ready[step.unit] or busy[step.unit]]))
-    return plan
+    return plan._replace(steps=tuple([step for step in steps if ready[step.unit] or busy[step.unit]]))
 
 
 def drive(loop: Loop, carrier: Carrier) -> None:
