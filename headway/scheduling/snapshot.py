@@ -52,6 +52,8 @@ class Members:
 
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
         """Return by unit: whether any box is ready, the number of waiting tuples, the oldest timestamp."""
+        if self.plain and len(ready) == len(self.boxes):  # asked before every plan
+            return ready, waiting, oldest
         return self.reduce(np.logical_or, ready), self.reduce(np.add, waiting), self.reduce(np.minimum, oldest)
 
     def any(self, boxes: Mask) -> Mask:
