@@ -218,7 +218,11 @@ class Ingest:
     @property
     def ended(self) -> bool:
         """Whether no more tuples will come."""
-        return self.stopped or all(feed.ended and feed.waiting == 0 for feed in self._feeds)
+        if not self.stopped:
+            for feed in self._feeds:  # asked in every round, where a generator would cost twice as much
+                if not feed.ended or feed.waiting:
+                    return False
+        return True
 
     @property
     def before(self) -> int:

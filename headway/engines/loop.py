@@ -282,7 +282,7 @@ class Loop:
             busy = carrier.busy
             idle = not busy and not begun
             starved, held = idle and not ready, idle and ready
-            if sources.ended and starved:
+            if starved and sources.ended:
                 if self._ended:
                     break
                 self._ended = True
