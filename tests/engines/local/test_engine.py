@@ -174,7 +174,7 @@ def test_a_failing_callback_stops_the_run(tmp_path: Path, workers: int, where: s
 
 @pytest.mark.parametrize("settings", [{"train": 0}, {"train": -5}, {"workers": 0}, {"workers": True}, {"memory": -1}])
 def test_bad_settings(settings: dict[str, Any]) -> None:
-    with pytest.raises(hw.HeadwayError, match="above 0|from 1 to 65536"):
+    with pytest.raises(hw.HeadwayError, match=r"above 0|from 1 to 65536"):
         hw.run(network({"b": POSITIVE}, {"o": "b"}), {"s": rows(1)}, **settings, engine="local")
 
 
