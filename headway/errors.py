@@ -112,6 +112,17 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+@contextmanager
+def blaming(place: str, kind: type[HeadwayError]) -> Iterator[None]:
+    """Name the package's code that runs inside, `place`, in an error for what it raises; Headway's own errors stay."""
+    try:
+        yield
+    except HeadwayError:
+        raise
+    except FOREIGN as error:
+        raise blamed(place, error, kind) from error
+
+
 def choices(names: Iterable[str], most: int | None = None) -> str:
     """Return the names as a readable list for a message; beyond the first `most` only how many they are."""
     listed = [str(name) for name in names]

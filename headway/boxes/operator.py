@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from headway.boxes.foreign import check_class, check_declared, check_schemas
 from headway.boxes.keys import IN, OP, Keyed, check_count, check_keys, inside
-from headway.errors import FOREIGN, HeadwayError, NetworkError, SchemaError, blamed, unknown
+from headway.errors import FOREIGN, NetworkError, SchemaError, blamed, blaming, unknown
 from headway.expressions.safety import risk
 from headway.network.schema import Field, Schema
 
@@ -198,10 +197,10 @@ S = TypeVar("S", bound=Operator)
 
 def _read_foreign(kind: type[S], given: Mapping[str, Any]) -> S:
     """Return a foreign operator's specification, once all that it declares has been looked at."""
-    with _blaming(kind.op, "reading its keys"):
+    with blaming(f"op '{kind.op}': reading its keys", NetworkError):
         kind.check_settings(given)
         spec = kind.read(given)
-    with _blaming(kind.op, "its properties"), inside(f"op '{kind.op}'"):
+    with blaming(f"op '{kind.op}': its properties", NetworkError), inside(f"op '{kind.op}'"):
         check_declared(spec)
     return spec
 
@@ -209,30 +208,19 @@ def _read_foreign(kind: type[S], given: Mapping[str, Any]) -> S:
 def _examined(spec: Operator, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
     """Return a foreign operator's schemas, once they and what it says of its input have been looked at."""
     op = spec.op
-    with _blaming(op, "schemas"):
+    with blaming(f"op '{op}': schemas", NetworkError):
         found = spec.schemas(inputs, functions)
     with inside(f"op '{op}'"):
         check_schemas(found, spec.ports)
-    with _blaming(op, "projection"):
+    with blaming(f"op '{op}': projection", NetworkError):
         if spec.projects:
             _check_is(spec.projection(inputs[0], functions), Projection, op, "projection")
-    with _blaming(op, "may_fail"):
+    with blaming(f"op '{op}': may_fail", NetworkError):
         _check_is(spec.may_fail(inputs[0], functions), bool, op, "may_fail")
-    with _blaming(op, "modelled"):
+    with blaming(f"op '{op}': modelled", NetworkError):
         if spec.modelled is not None:
             _check_is(spec.modelled, Modelled, op, "modelled")
     return tuple(found)
-
-
-@contextmanager
-def _blaming(op: str, doing: str) -> Iterator[None]:
-    """Turn what a package's code raises into a NetworkError that names the operator; Headway's errors stay."""
-    try:
-        yield
-    except HeadwayError:
-        raise
-    except FOREIGN as error:
-        raise blamed(f"op '{op}': {doing}", error, NetworkError) from error
 
 
 def _check_is(found: object, expected: type[object], op: str, what: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from headway.clock import stopwatch
 from headway.columns import NEVER
 from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
-from headway.errors import HeadwayError, RunError, raised
+from headway.errors import FOREIGN, HeadwayError, RunError, blamed
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
@@ -384,8 +384,8 @@ class Loop:
             plan = _checked(plan, snapshot)
         except HeadwayError:
             raise
-        except Exception as error:
-            raise RunError(f"policy '{self._schedule}' failed: {raised(error)}") from error
+        except FOREIGN as error:
+            raise blamed(f"policy '{self._schedule}' failed", error, RunError) from error
         self.plans += 1
         self._seen = True
         if self._recorder is not None:

@@ -6,8 +6,8 @@ and adjust drop boxes (the load shedder), and move queries from one policy to an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -24,7 +24,7 @@ from headway.engines.reading import Reading
 from headway.engines.runs import RunSettings
 from headway.engines.shedder import Shedder
 from headway.engines.traces import ChangeLog, Recorder
-from headway.errors import HeadwayError, RunError, raised
+from headway.errors import HeadwayError, RunError, blaming
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy
 from headway.totals import SYSTEM, Spent, Totals
@@ -250,15 +250,9 @@ class Adapting:
         self.next = min(max(self._next(), now + 1), now + self._pause)
         return memory
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named(self) -> AbstractContextManager[None]:
         """Report what a layer of one's own does wrong under the layer's name, not as an error of the box that runs."""
-        try:
-            yield
-        except HeadwayError:
-            raise
-        except Exception as error:
-            raise RunError(f"adaptive layer '{self._name}' failed: {raised(error)}") from error
+        return blaming(f"adaptive layer '{self._name}' failed", RunError)
 
     def _next(self) -> int:
         """Return the moment of the layer's next look."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -52,6 +53,7 @@ CASES: Mapping[str, tuple[Callable[[int], Any], str]] = {
     "never": (lambda unit: Plan((), 1 << 70), "serves none of the units that are ready"),
     "nobody": (lambda unit: Plan(()), "serves none of the units that are ready"),
     "an error of its own": (lambda unit: Plan((Step(unit, 1 // 0),)), "ZeroDivisionError"),
+    "the end of the process": (lambda unit: sys.exit(3), "SystemExit: 3"),
 }
 
 
@@ -119,6 +121,7 @@ class Layer:
 LOOKS: Mapping[str, tuple[Callable[[], Any], str]] = {
     "an error": (lambda: 1 // 0, "ZeroDivisionError"),
     "nothing": (lambda: None, "TypeError"),
+    "the end of the process": (lambda: sys.exit(3), "SystemExit: 3"),
     "no such policy": (lambda: (Switch(0, 9, "why"),), "there is no policy 9 to switch to"),
     "a policy from behind": (lambda: (Switch(0, -1, "why"),), "there is no policy -1"),
     "no such output": (lambda: (ShedOutput(-1, True, "why"),), "there is no output -1"),
