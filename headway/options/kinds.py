@@ -87,7 +87,7 @@ _SETTINGS: Mapping[str, Any] = {"type": "object", "minProperties": 1}
 KINDS: Mapping[str, Kind] = {
     "any": Kind("anything", _any, {}),
     "flag": Kind("True or False", lambda value: isinstance(value, bool), {"type": "boolean"}),
-    "text": Kind("a name", _text, _NAME),
+    "wait": Kind("a duration such as 10s, or off", _text, _NAME),
     "name": Kind("a name", _text, _NAME),
     "path": Kind("a path", _any, _NAME),
     "by name": Kind("a mapping by name", lambda value: isinstance(value, Mapping), {"type": "object"}),

@@ -146,7 +146,7 @@ _RUN: Mapping[str, Option] = {
     ),
     "wait": Option(
         "run a unit that has been ready for this long, whatever the policy says; `off` for never",
-        "text",
+        "wait",
         "10s",
         flag="--longest-wait TIME",
         key=True,
@@ -290,8 +290,8 @@ _SPARK: Mapping[str, Option] = {
 }
 """The options of `headway.run`. For those that are None, the file or the default applies."""
 _PARTS = {
-    "unit": Option("what is scheduled as one unit: `box`, `superbox`, `spanner:5`", "text"),
-    "traversal": Option("the order of the boxes in a superbox: `mc`, `ml`, `mm`, `best`", "text"),
+    "unit": Option("what is scheduled as one unit: `box`, `superbox`, `spanner:5`", "name"),
+    "traversal": Option("the order of the boxes in a superbox: `mc`, `ml`, `mm`, `best`", "name"),
     "plan": Option(
         "how many steps run before the policy is asked again",
         "positive",
@@ -366,7 +366,7 @@ def check_call(options: Mapping[str, Any]) -> None:
     check_known("option", options, [option.name for option in CALL], RunError)
     for name, value in options.items():
         option = OPTIONS[name]
-        if value is None or option.kind in ("policy", "train", "text", "model", "shed", "adaptive"):
+        if value is None or option.kind in ("policy", "train", "wait", "model", "shed", "adaptive"):
             continue  # its parser reports errors
         if option.kind == "by name" and not isinstance(value, Mapping):
             example = _EXAMPLES.get(name, _EXAMPLES.get(option.of, "{'name': 'value'}"))
