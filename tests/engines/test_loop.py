@@ -2,146 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
-
-import numpy as np
 import pytest
 
-from headway.columns import NEVER
-from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
 from headway.engines.loop import (
     AT_ONCE,
     Admit,
-    Carrier,
-    Close,
     End,
     Finish,
-    Instruction,
     LetTick,
-    Loop,
     Manner,
-    Round,
     Start,
     Started,
-    Wait,
 )
-from headway.engines.steering import Steering
 from headway.errors import RunError
-from headway.scheduling.policy import Plan, Policy, Step
-from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Snapshot
-from tests.scheduling.snapshots import replace, snapshot
-
-
-@dataclass
-class Steered:
-    """Notes when it is asked to look."""
-
-    next: int = 1_000
-    looks: list[int] = field(default_factory=list)
-    specified: list[Any] = field(default_factory=list)
-    adapts: bool = False
-    active: bool = False
-
-    def begin(self, memory: Any) -> Any:
-        return memory
-
-    def look(self, now: int, memory: Any) -> Any:
-        self.looks.append(now)
-        self.next = now + 1_000
-        return memory
-
-    def takes(self, what: str, now: int, refused: str | None = None) -> bool:
-        return not refused
-
-    def shed(self, active: bool, now: int) -> None:
-        self.specified.append(active)
-
-    def specify(self, settings: Any, now: int) -> None:
-        self.specified.append(settings)
-
-
-@dataclass
-class Arriving:
-    """Sources of which somebody else says what they have issued, and what is still to come."""
-
-    issued: int = -1
-    ended: bool = False
-    more_in_turn: bool = False
-    due: int | None = None
-    ends: bool = False
-
-    def next_due(self) -> int | None:
-        self.ended = self.ended or self.ends
-        return self.due
-
-
-@dataclass
-class Scripted:
-    """What the loop reads: as a test has set it."""
-
-    sources: Arriving = field(default_factory=Arriving)
-    full: bool = False
-    hungry: bool = False
-    attentive: bool = True
-    free: int = 1
-    busy: bool = False
-    deadline: int | None = None
-    waiting: Sequence[int] = (0, 0)
-    ready: bool = False
-    seen: list[bool] = field(default_factory=list)
-    at_work: Sequence[bool] = (False, False)
-
-    def snapshot(self, seen: bool) -> Snapshot:
-        self.seen.append(seen)
-        made = snapshot([count > 0 for count in self.waiting])
-        return replace(made, busy=np.array(self.at_work), waiting=np.array(self.waiting))
-
-
-@dataclass
-class First(Policy):
-    """Plans the first unit that is ready, or what it was told to."""
-
-    plans: list[Plan] = field(default_factory=list)
-    preemptive: bool = False
-
-    def start(self) -> int:
-        return 0
-
-    def plan(self, seen: Snapshot, memory: int) -> tuple[Plan, int]:
-        if self.plans:
-            return self.plans.pop(0), memory + 1
-        return Plan((Step(int(np.flatnonzero(seen.ready)[0]), 10),)), memory + 1
-
-
-FIRST = Schedule(policy=First(), wait=None)
-
-
-class Script:
-    """Sends events, and checks instructions one by one."""
-
-    def __init__(self, policy: Any = None, manner: Manner | None = None, *, decides: bool = True, **more: Any) -> None:
-        self.carrier, self.steering = Scripted(), Steered()
-        made = cast(Policy, policy or First()) if decides else None
-        self.loop = Loop(cast(Carrier, self.carrier), made, FIRST, cast(Steering, self.steering), None, manner, **more)
-        self.now = 0
-
-    def begin(self, *commands: Command) -> Instruction:
-        self._rounds = self.loop.rounds(Round(0, 0, commands))
-        return next(self._rounds)
-
-    def send(self, answer: Started | Round | None = None) -> Instruction:
-        return self._rounds.send(answer)
-
-    def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:
-        self.now += by
-        return self.send(Round(self.now, ended, commands))
-
-
-def wait(until: int = NEVER, look: int = NEVER) -> Wait:
-    return Wait(until, look)
+from headway.scheduling.policy import Plan, Step
+from tests.engines.scripted import First, Script, wait
 
 
 def test_a_tuple_arrives_and_is_processed_and_the_end_follows() -> None:
@@ -420,93 +295,6 @@ def test_the_run_is_looked_at_when_it_is_time_also_between_parts() -> None:
     assert script.steering.looks == [1_000]
     script.loop.part_ended(2_000, False)
     assert script.steering.looks == [1_000, 2_000]
-
-
-def test_stop_closes_the_sources_once() -> None:
-    script = Script()
-    assert script.begin(Stop("SIGTERM")) == Close()
-    script.carrier.sources.ended, script.carrier.waiting = True, (1, 0)
-    assert script.send() == Admit(False)
-    assert isinstance(script.send(), Start)
-    script.carrier.waiting = (0, 0)
-    assert script.send(Started(1)) == AT_ONCE
-    assert script.later(1, 1, Stop("control")) == Admit(False)
-    assert script.send() == End()
-    assert script.loop.stopped_by == "SIGTERM"
-
-
-def test_a_run_that_can_be_continued_is_left_as_it_is() -> None:
-    script = Script(manner=Manner(keeps=True))
-    script.carrier.waiting = (1, 0)
-    assert script.begin(Stop("control")) == Close()
-    assert script.send() == Finish()
-
-
-def test_a_paused_run_starts_nothing_and_does_not_end() -> None:
-    script = Script()
-    script.carrier.waiting, script.carrier.sources.ended = (1, 0), True
-    assert script.begin(Pause()) == Admit(False)
-    assert script.send() == wait()
-    assert script.later() == Admit(True)
-    assert script.send() == wait()
-    assert script.later(1, 0, Resume()) == Admit(True)
-    assert isinstance(script.send(), Start)
-
-
-def test_a_paused_run_does_not_wake_for_the_policy() -> None:
-    script = Script(First([Plan((), 500)]))
-    script.carrier.waiting = (1, 0)
-    script.begin()
-    script.send()
-    assert script.send(Started(0)) == wait(500)
-    assert script.later(1, 0, Pause()) == Admit(True)
-    assert script.send() == wait()
-
-
-def test_stop_ends_a_paused_run() -> None:
-    script = Script()
-    script.carrier.waiting = (1, 0)
-    script.begin(Pause())
-    assert script.send() == wait()
-    assert script.later(1, 0, Stop("control")) == Close()
-    script.carrier.sources.ended = True
-    assert script.send() == Admit(True)
-    assert isinstance(script.send(), Start)
-
-
-def test_another_policy_decides_from_the_next_round_on() -> None:
-    script = Script(manner=Manner(only=Step(0, 7)))
-    script.carrier.ready, script.carrier.waiting = True, (1, 1)
-    script.begin()
-    assert script.send() == Start((Step(0, 7),), None, 0, None)
-    script.send(Started(1))
-    other = First([Plan((Step(1, 3),))])
-    script.later(1, 1, UsePolicy(other))
-    start = script.send()
-    assert isinstance(start, Start)
-    assert start.steps == (Step(1, 3),)
-
-
-def test_an_adaptive_layer_keeps_its_policies() -> None:
-    script = Script()
-    script.steering.adapts = True
-    script.carrier.waiting = (1, 0)
-    script.begin(UsePolicy(First([Plan((), 5)])))
-    start = script.send()
-    assert isinstance(start, Start)
-    assert start.steps == (Step(0, 10),)
-
-
-def test_shedding_is_switched_by_command() -> None:
-    script = Script()
-    script.begin(Shed(False), Shed(True))
-    assert script.steering.specified == [False, True]
-
-
-def test_the_adaptive_layer_hears_its_specification() -> None:
-    script = Script()
-    script.begin(Specify({"objectives": {"latency": 1}}))
-    assert script.steering.specified == [{"objectives": {"latency": 1}}]
 
 
 def test_without_a_policy_nobody_decides_and_nobody_looks() -> None:
