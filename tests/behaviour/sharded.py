@@ -30,8 +30,9 @@ from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.delivery import OutputResults
 from headway.engines.spark.driver.reading import Arrivals, split_tasks
 from headway.engines.spark.wire.messages import LETTERS, READINGS, CutUnit, Row, Work, merge_rows, unpack_counts
+from headway.engines.spark.worker.sharding import shard_keys
 from headway.engines.spark.worker.source import LogReader, Pickled, Task
-from headway.engines.spark.worker.tasks import shard_keys, unit_code
+from headway.engines.spark.worker.tasks import unit_code
 from headway.network import Table, thaw
 from headway.program import compile_program
 from headway.storage.checked import write_table

@@ -22,8 +22,9 @@ from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.reading import split_tasks
 from headway.engines.spark.wire.messages import MARKS, READINGS, Marks, Row, Work, merge_rows
 from headway.engines.spark.worker import tasks
+from headway.engines.spark.worker.sharding import shard_keys, shards_of, spark_hash
 from headway.engines.spark.worker.source import Pickled, Task
-from headway.engines.spark.worker.tasks import pieces, read_task, shard_keys, shards_of, spark_hash, unit_code
+from headway.engines.spark.worker.tasks import pieces, read_task, unit_code
 from headway.network.schema import Schema
 from headway.program import compile_program
 from headway.sieves import Sieve, chances

@@ -15,8 +15,9 @@ from headway.columns import UNREAD
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.wire.messages import LETTERS, READINGS, Marks, Row, Work, merge_rows, unpack, unpack_counts
 from headway.engines.spark.worker import tasks
+from headway.engines.spark.worker.sharding import shard_keys
 from headway.engines.spark.worker.source import Pickled
-from headway.engines.spark.worker.tasks import UnitCode, shard_keys, unit_code
+from headway.engines.spark.worker.tasks import UnitCode, unit_code
 from headway.errors import RunError
 from headway.network.schema import Schema
 from headway.program import compile_program
