@@ -157,13 +157,20 @@ class Marks(NamedTuple):
     """Shares of tuples kept, each with the arrival number from which it applies, for boxes that estimate."""
     states: tuple[tuple[int, int], ...] = ()
     """By shard, where it has one: the checksum of its state before this micro-batch."""
+    flush: tuple[str, ...] = ()
+    """The boxes for which this is the end, because a seam removes them; the others go on."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Marks:
         """Return marks from their JSON form."""
         progress, ticks, end, now, *more = values
-        pairs = [tuple((one[0], one[1]) for one in some) for some in more]
-        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs)
+        pairs = [tuple((one[0], one[1]) for one in some) for some in more[:2]]
+        flush = [tuple(some) for some in more[2:]]
+        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs, *flush)
+
+    def ends(self, box: str) -> bool:
+        """Return whether this is the end for a box."""
+        return self.end or box in self.flush
 
 
 @dataclass

@@ -246,7 +246,7 @@ class UnitCode:
                 by_lane.setdefault(row.lane, []).append(row)
         if marks is None:
             raise RunError(f"unit '{self.work.unit.name}': a micro-batch without its marks")
-        if not by_lane and not marks.ticks and not marks.end:
+        if not by_lane and not marks.ticks and not marks.end and not marks.flush:
             return out, None
         readings = TaskReport()
         for kernel in self._shard_kernels.values():
@@ -270,7 +270,9 @@ class UnitCode:
                 for one, name in zip(inputs, call.inputs, strict=True)
             ]
             name = call.boxes[0]
-            if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
+            if name in marks.flush:
+                trains = [_ending(one, True) for one in trains]
+            if not any(len(train) for train in trains) and not marks.ticks and not marks.ends(name):
                 if call.waits:  # it still waits for its tick
                     readings.wish(call.kernel.deadline(states.get(name)))
                 continue
@@ -283,6 +285,8 @@ class UnitCode:
                 states.put(name, state)
                 if call.spread:
                     ranks[call.outputs[0]] = call.kernel.ranks(state, outputs[0])
+            if marks.flush and not marks.end:  # whoever reads them goes on
+                outputs = tuple([_ending(one, False) for one in outputs])
             arcs.update(zip(call.outputs, outputs, strict=False))
             readings.wish(call.kernel.deadline(state))
         for lane in lanes:
@@ -383,6 +387,13 @@ class UnitCode:
             piece = train if len(train) <= _LONGEST else train.slice(start, stop)
             mine = None if ranks is None else (ranks[0][start:stop], ranks[1][start:stop])
             yield Row(key, lane.number, int(piece.numbers[0]), pack(piece, schema, columns, mine))
+
+
+def _ending(train: Train, end: bool) -> Train:
+    """Return a train that is the last one of its stream, or not."""
+    made = Train(train.columns, train.stamps, train.numbers, train.progress, train.ticks, end)
+    made.base, made.memo = train.base, train.memo
+    return made
 
 
 _MOST_COMPILED = 128
