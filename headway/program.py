@@ -17,13 +17,13 @@ import pyarrow as pa
 from headway.boxes.operator import Operator
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork
+from headway.datasets import load_static
 from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.kernel import Kernel
 from headway.network import Table, arc_name
 from headway.network.schema import Schema
 from headway.structure import owner
-from headway.tables import load_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Program:
         """Return the contents of all static tables by ref; `tables` gives some of them by name."""
         network = self.checked.network
         refs = sorted({item.ref for box in self.boxes for item in box.items if isinstance(item, Table)})
-        return {ref: load_table(ref, tables, network.folder, network.trust) for ref in refs}
+        return {ref: load_static(network, ref, tables) for ref in refs}
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:
         """Return a new kernel for each box; `tables` holds the contents of static tables by ref."""
