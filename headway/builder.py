@@ -88,7 +88,7 @@ class NetworkBuilder:
         unknown_yet = [None] * len(box.spec.ports)
         schemas: list[Schema] = []
         for item in box.inputs:
-            found = None if isinstance(item, Table) else self._arc(item, f"box '{box.name}': in")
+            found = self._arc(item, f"box '{box.name}': in") if isinstance(item, str) else None
             if found is None:  # the run supplies static tables, or the input's own schema is not known yet
                 return unknown_yet
             schemas.append(found)

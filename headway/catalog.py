@@ -212,6 +212,20 @@ class Statistics:
         if len(self._calls) >= _FOLD_AFTER:
             self.fold()
 
+    def take_over(self, other: Statistics, boxes: Sequence[tuple[int, int]]) -> None:
+        """Continue with what another has collected: pairs of a box here and the same box there."""
+        other.fold()
+        if not boxes:
+            return
+        mine, theirs = np.array(boxes, np.int64).T
+        for name in ("_counts", "_early"):
+            getattr(self, name)[:, mine] = getattr(other, name)[:, theirs]
+        for name in ("_warm", "_overhead", "_cost", "_selectivity", "_size"):
+            getattr(self, name)[mine] = getattr(other, name)[theirs]
+        self._sums.sums[:, mine] = other._sums.sums[:, theirs]
+        self._rates.take_over(other._rates, mine, theirs)
+        self._latest = None
+
     def fold(self) -> None:
         """Fold reported calls into the arrays."""
         with self._lock:

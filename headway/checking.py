@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from headway.boxes.keys import inside
 from headway.boxes.operator import operators
+from headway.datasets import static_schema
 from headway.errors import NetworkError, choices
+from headway.expansion import expand
 from headway.expressions.compiler import noting
 from headway.functions import functions as registered
 from headway.network import Network, Table, arc_name
 from headway.network.qos import doubts
 from headway.network.schema import Schema, type_name
 from headway.structure import Structure, check_structure, upstream
-from headway.tables import table_schema
 
 if TYPE_CHECKING:
     from headway.expressions import Functions
@@ -30,6 +31,7 @@ class CheckedNetwork(Structure):
     arcs: Mapping[str, Schema]
     """The schema of every arc: a source's name, a box's name, or ``box.port``."""
     network: Network
+    """The plain network that engines run: points and views are expanded."""
     tables: Mapping[str, Schema]
     """The schema of every static table, by its ref."""
     functions: Functions
@@ -57,8 +59,9 @@ def check(
     `tables` gives static tables, or their schemas, by name; others are read from their files. No other host is
     contacted for them unless the network's trust names it, or `contact` is set because a run begins.
     """
-    structure = check_structure(network)
     trust = network.trust if contact else network.trust.contacting_nobody()
+    network = expand(network, tables, trust)
+    structure = check_structure(network)
     functions = registered() if functions is None else functions
     arcs: dict[str, Schema] = {source.name: source.schema for source in network.sources}
     statics: dict[str, Schema] = {}
@@ -69,7 +72,7 @@ def check(
             if isinstance(item, Table):
                 if item.ref not in statics:
                     with inside(f"box '{box.name}': in"):
-                        statics[item.ref] = table_schema(item.ref, tables, network.folder, trust)
+                        statics[item.ref] = static_schema(network, item.ref, tables, trust)
                 schemas.append(statics[item.ref])
             else:
                 schemas.append(arcs[item])

@@ -16,6 +16,7 @@ from headway.clock import SECOND
 from headway.columns import Floats, frozen
 
 Value = TypeVar("Value", float, Floats)
+Places = npt.NDArray[np.integer]
 
 _INSTANT = SECOND // 100
 """Nanoseconds below which the rate of an interval would be noise."""
@@ -47,7 +48,7 @@ class Faded:
         self.sums = self.sums * left + np.asarray(values, np.float64)
         return self.sums
 
-    def add_at(self, places: npt.NDArray[np.integer], values: Floats, left: Floats) -> Floats:
+    def add_at(self, places: Places, values: Floats, left: Floats) -> Floats:
         """Do the same only at some places of the last dimension, each with its own `left`; return these sums."""
         found: Floats = self.sums[..., places] * left + values
         self.sums[..., places] = found
@@ -73,6 +74,16 @@ class Rates:
         self._moment = start
         self.latest: Floats = frozen(np.zeros(count))
         """As last read; read-only."""
+
+    def take_over(self, other: Rates, mine: Places, theirs: Places) -> None:
+        """Continue some counters of another, at these places there; the others start at 0."""
+        self._weight, self._moment = other._weight, other._moment
+        self._faded.sums[mine] = other._faded.sums[theirs]
+        self._counts = self._counts.astype(other._counts.dtype)
+        self._counts[mine] = other._counts[theirs]
+        latest = np.zeros(len(self._counts))
+        latest[mine] = other.latest[theirs]
+        self.latest = frozen(latest)
 
     def read(self, counts: npt.NDArray[np.float64 | np.int64], now: int) -> Floats:
         """Return the rates of counters with the values `counts` now; the caller must not modify that array later."""

@@ -7,10 +7,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.boxes.keys import IN, OP, Key, KeyKind, check_count, check_keys, inside, parse_text
+from headway.boxes.keys import IN, OP, Key, KeyKind, check_count, check_keys, inside, one_of, parse_flag, parse_text
 from headway.boxes.operator import operator_of
 from headway.errors import NetworkError, check_known
-from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze, is_object
+from headway.network import (
+    Box,
+    FrozenMap,
+    Input,
+    Network,
+    Output,
+    Point,
+    Source,
+    Streamed,
+    Table,
+    View,
+    check_name,
+    freeze,
+    is_object,
+)
+from headway.network.keep import DEFAULT_KEEP, KEEP_ALL, Keep, Roll
 from headway.network.qos import Graph, QoS, ValueGraph
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust, read_trust
@@ -22,18 +37,45 @@ from headway.structure import check_structure
 NETWORK_KEYS = (
     Key("network", "name", "the network's name", required=True),
     Key("sources", "sources", "the streams that enter, by name; their order is the order of arrival", required=True),
+    Key("points", "points", "connection points by name: arcs whose history is kept, and stored data sets"),
     Key("boxes", "boxes", "the boxes by name"),
+    Key("views", "views", "paths that no application reads yet, by name; their results are kept"),
     Key("outputs", "outputs", "the streams that leave, by name", required=True),
     Key("schedule", "schedule", "how to run it, unless the run says otherwise"),
 )
 SOURCE_KEYS = (
     Key("schema", "schema", "the fields and their Spark SQL types", required=True),
     Key("source", "connector", "where the tuples come from: a path, or a connector such as {csv: path}"),
+    Key("push", "flag", "true: callers give it its tuples while the network runs; it has no `source`"),
+)
+_KEPT = f"a duration such as `1 hour`, a number of tuples, or `all`; default: {DEFAULT_KEEP}"
+POINT_KEYS = (
+    Key("on", "arc", "the source, box or `box.port` whose tuples are kept as history"),
+    Key(
+        "data",
+        "data",
+        "instead of `on`: a stored data set: a path, {csv: path}, {parquet: path}, "
+        "{sql: URL, table: NAME} or {spark: TABLE}",
+    ),
+    Key("keep", "keep", f"how much history is kept: {_KEPT}"),
+    Key(
+        "time",
+        "field",
+        "the field that `keep` and `since` mean: a number, timestamp or date; default: the moment of arrival",
+    ),
+    Key("key", "field", "the field by which history is stored and found; default: the order of arrival"),
+)
+VIEW_KEYS = (
+    Key("from", "arc", "the source, box, `box.port`, point or view whose tuples are kept", required=True),
+    Key("keep", "keep", f"how much of them is kept: {_KEPT}"),
+    Key("qos", "qos", "what it is worth to have them up to date, as of an output"),
 )
 OUTPUT_KEYS = (
-    Key("from", "arc", "the source, box or `box.port` whose tuples leave here", required=True),
+    Key("from", "arc", "the source, box, `box.port`, point or view whose tuples leave here", required=True),
     Key("qos", "qos", "what results are worth, by latency, loss and value"),
     Key("sink", "connector", "where the tuples go: a path, or a connector such as {csv: path}"),
+    Key("keep", "keep", "how much of what was delivered stays readable while the network runs: as of a point"),
+    Key("roll", "roll", "when a file is finished and the next one begins: after `1 hour`, or at `100 MB`"),
 )
 QOS_KEYS = (
     Key("latency", "graph", "utility over seconds: [[0, 1], [2, 1], [10, 0]]"),
@@ -46,6 +88,16 @@ VALUE_KEYS = (
 )
 SCHEDULE_KEYS = tuple(Key(one.name, KeyKind(KINDS[one.kind].schema), one.key_text) for one in SCHEDULE)
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
+POINTED_KEYS = (
+    Key("point", "text", "the name of a point", required=True),
+    Key(
+        "as",
+        one_of("way to read a point", ("stream", "table")),
+        "`stream`: stored data is streamed in once; `table`: it is looked up, as without `as`",
+    ),
+)
+DATA = {"csv": (), "parquet": (), "jsonl": (), "sql": ("table",), "spark": ()}
+"""The kinds of stored data sets, and what each needs besides."""
 
 
 def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, Any] | str = OWN) -> Network:
@@ -84,7 +136,8 @@ def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) 
     mapping = _plain(data)
     if not isinstance(mapping, dict):
         raise NetworkError(f"a network is a mapping with the keys network, sources, boxes, outputs, not {_kind(data)}")
-    check_keys(mapping, NETWORK_KEYS)
+    # What is kept can be asked for later, so such a network is of use without outputs.
+    check_keys(mapping, NETWORK_KEYS, ["outputs"] if mapping.get("points") or mapping.get("views") else [])
     name = check_name(mapping["network"], "network")
     schedule = mapping.get("schedule")
     network = Network(
@@ -95,6 +148,8 @@ def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) 
         None if schedule is None else parse_schedule(schedule),
         folder,
         trust,
+        tuple(parse_point(key, value) for key, value in _section(mapping, "points", "point")),
+        tuple(parse_view(key, value) for key, value in _section(mapping, "views", "view")),
     )
     check_structure(network)
     check_schedule(network)
@@ -109,7 +164,44 @@ def parse_source(name: object, value: object) -> Source:
         with inside("schema"):
             given = mapping["schema"]
             schema = given if isinstance(given, Schema) else Schema.parse(given)
-        return Source(name, schema, _connector(mapping, "source"))
+        connector = _connector(mapping, "source")
+        with inside("push"):
+            push = parse_flag(mapping.get("push") or False)
+        if push and connector is not None:
+            raise NetworkError("push: callers give this source its tuples; leave out either 'push' or 'source'")
+        return Source(name, schema, connector, push)
+
+
+def parse_point(name: object, value: object) -> Point:
+    """Read one connection point from its mapping."""
+    name = check_name(name, "point")
+    with inside(f"point '{name}'"):
+        mapping = _mapping(value, POINT_KEYS, "such as {on: across, keep: 1 hour}")
+        arc, data = mapping.get("on"), mapping.get("data")
+        if (arc is None) == (data is None):
+            raise NetworkError(
+                f"a point is either on an arc, with 'on', or a stored data set, with 'data'; it has "
+                f"{'neither' if arc is None else 'both'}"
+            )
+        if arc is not None and not (isinstance(arc, str) and arc):
+            raise NetworkError(f"on: must be the name of one source, box or `box.port`, not {arc!r}")
+        if data is not None and mapping.get("keep") is not None:
+            raise NetworkError("keep: a stored data set is kept by whoever stores it; 'keep' is for a point on an arc")
+        keep = _keep(mapping) or (DEFAULT_KEEP if data is None else KEEP_ALL)
+        return Point(name, arc, keep, _field(mapping, "time"), _field(mapping, "key"), _data(data))
+
+
+def parse_view(name: object, value: object) -> View:
+    """Read one view from its mapping."""
+    name = check_name(name, "view")
+    with inside(f"view '{name}'"):
+        mapping = _mapping(value, VIEW_KEYS, "such as {from: counts, keep: 1 day}")
+        arc = mapping["from"]
+        if not isinstance(arc, str):
+            raise NetworkError(f"from: must be the name of one source, box or point, not {arc!r}")
+        with inside("qos"):
+            qos = parse_qos(mapping.get("qos"))
+        return View(name, arc, _keep(mapping) or DEFAULT_KEEP, qos)
 
 
 def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
@@ -146,7 +238,9 @@ def parse_output(name: object, value: object) -> Output:
             )
         with inside("qos"):
             qos = parse_qos(mapping.get("qos"))
-        return Output(name, arc, qos, _connector(mapping, "sink"))
+        with inside("roll"):
+            roll = None if mapping.get("roll") is None else Roll.parse(mapping["roll"])
+        return Output(name, arc, qos, _connector(mapping, "sink"), _keep(mapping), roll)
 
 
 def parse_qos(value: object) -> QoS:
@@ -185,11 +279,12 @@ def check_schedule(network: Network) -> None:
     schedule: Mapping[str, Any] = network.schedule or {}
     units, spread = schedule.get("units", ()), schedule.get("spread", ())
     groups = [] if isinstance(units, str) else units
-    for key, kind, parts, names in (
-        ("units", "output", network.outputs, [name for group in groups for name in group]),
-        ("spread", "box", network.boxes, [] if isinstance(spread, str) else spread),
+    outputs = [one.name for one in network.outputs] + [one.name for one in network.views]
+    for key, kind, known, names in (
+        ("units", "output", outputs, [name for group in groups for name in group]),
+        ("spread", "box", [box.name for box in network.boxes], [] if isinstance(spread, str) else spread),
     ):
-        check_known(kind, names, [one.name for one in parts], NetworkError, f"schedule: {key}")
+        check_known(kind, names, known, NetworkError, f"schedule: {key}")
         for at, name in enumerate(names):
             if name in names[:at]:
                 raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
@@ -238,13 +333,19 @@ def _mapping(value: object, keys: Sequence[Key], example: str) -> dict[Any, Any]
     return dict(value)
 
 
-def _inputs(value: object) -> tuple[str | Table, ...]:
+def _inputs(value: object) -> tuple[Input, ...]:
     listed = value if isinstance(value, list | tuple) else [value]
     if not listed:
         raise NetworkError("needs at least one input")
-    inputs: list[str | Table] = []
+    inputs: list[Input] = []
     for item in listed:
-        if isinstance(item, Mapping):
+        if isinstance(item, Mapping) and "point" in item:
+            check_keys(item, POINTED_KEYS)
+            with inside("point"):
+                point = parse_text(item["point"])
+            way = None if item.get("as") is None else POINTED_KEYS[1].value(item["as"])
+            inputs.append(Streamed(point) if way == "stream" else point)
+        elif isinstance(item, Mapping):
             check_keys(item, TABLE_KEYS)
             with inside("table"):
                 inputs.append(Table(parse_text(item["table"])))
@@ -267,6 +368,35 @@ def _connector(mapping: Mapping[str, Any], key: str) -> FrozenMap | str | None:
         frozen: FrozenMap = freeze(value, key)
         return frozen
     raise NetworkError(f"{key}: must be a path, or a mapping with one connector such as {{csv: path}}, not {value!r}")
+
+
+def _keep(mapping: Mapping[str, Any]) -> Keep | None:
+    with inside("keep"):
+        return None if mapping.get("keep") is None else Keep.parse(mapping["keep"])
+
+
+def _field(mapping: Mapping[str, Any], key: str) -> str | None:
+    with inside(key):
+        return None if mapping.get(key) is None else parse_text(mapping[key])
+
+
+def _data(value: object) -> FrozenMap | str | None:
+    """Return where a stored data set is: a path, or one of the kinds in `DATA`."""
+    if value is None or (isinstance(value, str) and value):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    kinds = [kind for kind in value if kind in DATA] if isinstance(value, Mapping) else []
+    if not isinstance(value, Mapping) or len(kinds) != 1 or set(value) - {kinds[0], *DATA[kinds[0]]}:
+        raise NetworkError(
+            "data: must be a path, {csv: path}, {jsonl: path}, {parquet: path}, {sql: URL, table: NAME} or "
+            f"{{spark: TABLE}}, not {value!r}"
+        )
+    for key in (kinds[0], *DATA[kinds[0]]):
+        if not isinstance(value.get(key), str | Path) or not str(value[key]):
+            raise NetworkError(f"data: {key}: must be text, not {value.get(key)!r}")
+    frozen: FrozenMap = freeze(value, "data")
+    return frozen
 
 
 def _check_bounds(graph: Graph, expected: str, most: float) -> None:

@@ -17,13 +17,13 @@ import pyarrow as pa
 from headway.boxes.operator import Operator
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork
+from headway.datasets import load_static
 from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.kernel import Kernel
 from headway.network import Table, arc_name
 from headway.network.schema import Schema
 from headway.structure import owner
-from headway.tables import load_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +97,18 @@ class Program:
         """Return the contents of all static tables by ref; `tables` gives some of them by name."""
         network = self.checked.network
         refs = sorted({item.ref for box in self.boxes for item in box.items if isinstance(item, Table)})
-        return {ref: load_table(ref, tables, network.folder, network.trust) for ref in refs}
+        return {ref: load_static(network, ref, tables) for ref in refs}
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:
         """Return a new kernel for each box; `tables` holds the contents of static tables by ref."""
-        made: list[Kernel] = []
-        for box in self.boxes:
-            if box.fusible:
-                made.append(self.fuse((box.index,)))
-                continue
-            contents = [tables[item.ref] if isinstance(item, Table) else None for item in box.items]
-            made.append(compile_kernel(box.spec, box.name, box.schemas, contents, self.checked.functions))
-        return tuple(made)
+        return tuple([self.kernel(box, tables) for box in self.boxes])
+
+    def kernel(self, box: ProgramBox, tables: Mapping[str, pa.Table]) -> Kernel:
+        """Return a new kernel for a box."""
+        if box.fusible:
+            return self.fuse((box.index,))
+        contents = [tables[item.ref] if isinstance(item, Table) else None for item in box.items]
+        return compile_kernel(box.spec, box.name, box.schemas, contents, self.checked.functions)
 
     def fuse(self, boxes: Sequence[int], wanted: frozenset[int] | None = None) -> ChainKernel:
         """Return one kernel for links of a chain; `wanted` are the columns of its output that are read."""
@@ -188,14 +188,21 @@ class Program:
 
 
 def compile_program(
-    checked: CheckedNetwork, boxes: Container[str] | None = None, delivered: frozenset[str] | None = None
+    checked: CheckedNetwork,
+    boxes: Container[str] | None = None,
+    delivered: frozenset[str] | None = None,
+    before: Program | None = None,
+    same: Container[str] = (),
 ) -> Program:
     """Return the program of a network, or that of some `boxes` by name, which include all those upstream of them.
 
-    `delivered` are the arcs that leave it: by default those of the outputs.
+    `delivered` are the arcs that leave it: by default those of the outputs and connection points. What `before` has
+    compiled for boxes that are the `same` there is used again.
     """
     members = [box for box in checked.order if boxes is None or box.name in boxes]
-    delivered = frozenset(checked.outputs.values()) if delivered is None else delivered
+    if delivered is None:
+        kept = [point.on for point in checked.network.points if point.on is not None]
+        delivered = frozenset([*checked.outputs.values(), *kept])
     numbers = {box.name: at for at, box in enumerate(members)}
     numbers |= {source.name: -1 - at for at, source in enumerate(checked.network.sources)}
     readers: dict[str, list[int]] = {arc: [] for arc in checked.arcs}
@@ -222,4 +229,6 @@ def compile_program(
                 fusible,
             )
         )
-    return Program(checked, tuple(made), {arc: tuple(some) for arc, some in readers.items()}, delivered)
+    links = {} if before is None else {before.boxes[at].name: link for at, link in before._links.items()}
+    again = {box.index: links[box.name] for box in made if box.name in links and box.name in same}
+    return Program(checked, tuple(made), {arc: tuple(some) for arc, some in readers.items()}, delivered, again)

@@ -77,6 +77,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
     if (trust := options.get("trust")) is not None:
         network = replace(network, trust=read_trust(trust))
     checked = check(network, options.get("functions"), options.get("tables"), contact=True)
+    network = checked.network
     for warning in checked.warnings:
         _notes.warning("%s", warning)
     in_file: Mapping[str, Any] = network.schedule or {}

@@ -49,12 +49,17 @@ def register_table_loader(loader: Loader) -> None:
 
 
 def load_table(
-    ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
+    ref: str,
+    tables: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+    trust: Trust = OWN,
+    format_: str | None = None,
 ) -> pa.Table:
     """Return a static table with Headway's types: one of `tables` by name, a file, or what a loader finds.
 
-    A relative path is resolved against `folder`, the network file's, or else the current one. A CSV file has a header,
-    and its types are inferred. Raises a NetworkError that says what is missing, or what `trust` does not allow.
+    A relative path is resolved against `folder`, the network file's, or else the current one. `format_` is that of the
+    file if its name does not say so: ``csv``, ``jsonl`` or ``parquet``. A CSV file has a header, and its types are
+    inferred. Raises a NetworkError that says what is missing, or what `trust` does not allow.
     """
     given = dict(tables or {})
     if ref in given:
@@ -63,7 +68,7 @@ def load_table(
             return load_table(str(table), None, None)  # given in Python: any file, from the current folder
         return _convert(_given(table, ref), ref, lenient=False)
     path = Path(ref) if folder is None else folder / ref
-    suffix = path.suffix.lower()
+    suffix = path.suffix.lower() if format_ is None else f".{format_}"
     wrong = unusable(path)
     if wrong and trust.own:  # strangers learn nothing of files that they may not name
         raise NetworkError(f"table '{ref}': '{path}' is not a valid path: {wrong}")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 from headway.boxes.sizes import parse_size, write_size
 from headway.durations import parse_timeout
 from headway.errors import HeadwayError, NetworkError, check_known, choices, unknown
+from headway.network.keep import Keep, Roll
 
 Fragment = Mapping[str, Any]
 """A part of the JSON Schema of the network file."""
@@ -84,7 +85,8 @@ OP = Key("op", "op", "the operator", required=True)
 IN = Key(
     "in",
     "inputs",
-    "the input, or a list of inputs: names of sources or boxes, `box.port`, or {table: path}",
+    "the input, or a list of inputs: names of sources, boxes, points or views, `box.port`, {table: path}, or "
+    "{point: name, as: stream}",
     required=True,
 )
 
@@ -176,7 +178,7 @@ EXPRESSIONS: Fragment = {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPR
 _NAME: Fragment = {"type": "string", "pattern": r"^[^\s.]+$"}
 _UTILITY: Fragment = {"type": "number", "minimum": 0, "maximum": 1}
 _POINT: Fragment = {"type": "array", "prefixItems": [{"type": "number"}, _UTILITY], "minItems": 2, "maxItems": 2}
-_INPUT: Fragment = {"oneOf": [TEXT, {"$ref": "#/$defs/table"}]}
+_INPUT: Fragment = {"oneOf": [TEXT, {"$ref": "#/$defs/table"}, {"$ref": "#/$defs/pointed"}]}
 
 
 def _by_name(item: str, least: int) -> KeyKind:
@@ -195,13 +197,20 @@ KINDS: Mapping[str, KeyKind] = {
     "size": KeyKind(SIZE, parse_size, write_size),
     "duration": KeyKind(DURATION, parse_timeout, str),
     "op": KeyKind(TEXT),
-    "inputs": KeyKind({"oneOf": [TEXT, {"type": "array", "items": _INPUT, "minItems": 1}]}),
+    "inputs": KeyKind(
+        {"oneOf": [TEXT, {"$ref": "#/$defs/pointed"}, {"type": "array", "items": _INPUT, "minItems": 1}]}
+    ),
     # The parts of the file around the boxes:
     "name": KeyKind(_NAME),
     "arc": KeyKind(TEXT),
     "sources": _by_name("source", 1),
     "boxes": _by_name("box", 0),
     "outputs": _by_name("output", 1),
+    "points": _by_name("point", 0),
+    "views": _by_name("view", 0),
+    "keep": KeyKind({"oneOf": [{"type": "integer", "minimum": 1}, TEXT]}, Keep.parse),
+    "roll": KeyKind(TEXT, Roll.parse),
+    "data": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "maxProperties": 2}]}),
     "schema": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "additionalProperties": TEXT}]}),
     "connector": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]}),
     "graph": KeyKind({"type": "array", "minItems": 1, "items": _POINT}),

@@ -13,7 +13,8 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import quiet
 from headway.connectors.protocol import Malformed
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.loop import Carrier, Loop, Manner
+from headway.engines.instructions import Manner
+from headway.engines.loop import Carrier, Loop
 from headway.engines.monitor import Sheddable
 from headway.engines.opening import AnOutlet, Outlets
 from headway.engines.reading import Reading

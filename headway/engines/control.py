@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.errors import PolicyError, RunError
 from headway.scheduling.policy import Planner, Policy, as_policy
 from headway.scheduling.schedule import make_scheduler
+
+if TYPE_CHECKING:
+    from headway.engines.alteration import Alteration
 
 # Commands are requests from outside. They take effect at the beginning of a round.
 
@@ -44,7 +49,25 @@ class Specify(NamedTuple):
     settings: Mapping[str, Any]
 
 
-Command = Stop | Pause | Resume | UsePolicy | Shed | Specify
+class Alter(NamedTuple):
+    """Change the network at a seam."""
+
+    alteration: Alteration
+    sealed: Future[int]
+    """Gets the number of the seam."""
+    done: Future[int]
+    """The same, when the network is exchanged."""
+
+
+class Ask(NamedTuple):
+    """Ask something about the run, between two rounds of the loop, or do something to single boxes."""
+
+    question: Callable[[Any], Any]
+    """Called with the carrier."""
+    answer: Future[Any]
+
+
+Command = Stop | Pause | Resume | UsePolicy | Shed | Specify | Alter | Ask
 
 
 class Control:
@@ -57,6 +80,7 @@ class Control:
     def __init__(self) -> None:
         self._given: list[Command] = []  # only ever appended to, so that it needs no lock, also in signal handlers
         self._past = 0  # how many of them were given before the last run ended
+        self._sleepers: tuple[threading.Event, ...] = ()
         self._stopped = False
 
     def stop(self) -> None:
@@ -113,6 +137,16 @@ class Control:
         if not isinstance(active, bool):
             raise RunError(f"shed takes True or False, not {active!r:.100}")
         self._given.append(Shed(active))
+
+    def give(self, command: Command) -> None:
+        """Give a command to the runs that listen, and wake those that sleep. Not for signal handlers, as it locks."""
+        self._given.append(command)
+        for wake in self._sleepers:
+            wake.set()
+
+    def rouse(self, sleeper: threading.Event) -> None:
+        """Set `sleeper` whenever a command is given. Called by the engine."""
+        self._sleepers = (*self._sleepers, sleeper)
 
     def listen(self) -> Callable[[], Sequence[Command]]:
         """Return a function for one run that returns the commands since its last call. Called by the engine."""

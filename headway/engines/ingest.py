@@ -10,7 +10,9 @@ from __future__ import annotations
 import queue
 import threading
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from headway.catalog import HALF_LIFE
 from headway.clock import MILLISECOND, Clock
 from headway.columns import NEVER, Floats, Int64s
 from headway.connectors.protocol import Chunk, Malformed, Reader, Resumable, begins_anew
+from headway.connectors.pushed import Inbox
 from headway.errors import HeadwayError, InputError, raised
 from headway.fading import Rates
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
@@ -26,6 +29,8 @@ _SOON = -1
 """Earlier than any due moment."""
 _PATIENCE = 50 * MILLISECOND
 """How long a pull keeps reading tuples that are due, so that the rest of the round is not delayed."""
+_PUSHED = 1 << 16
+"""Tuples that are let in at a time of a source that is pushed to."""
 _LIVE_CHUNKS = 8
 """Chunks that a live source's thread may read ahead; then it waits."""
 
@@ -95,7 +100,17 @@ class Feed:
         threading.Thread(target=read, name=f"headway-source-{self.name}", daemon=True).start()
 
     def hear(self) -> None:
-        """Collect what the live source's thread has read; does not block."""
+        """Collect what the live source's thread has read, or callers have pushed; does not block."""
+        if isinstance(self.reader, Inbox):
+            while not self.ended and self.waiting < _PUSHED:
+                chunk = self.reader.read(0)
+                if chunk is None:
+                    self.ended = True
+                elif not len(chunk):
+                    return
+                else:
+                    self._keep(chunk)
+            return
         assert self._chunks is not None
         while not self.ended:
             try:
@@ -186,34 +201,84 @@ class Ingest:
         half_life: float = HALF_LIFE,
         full: Callable[[], bool] = lambda: True,
         wake: threading.Event | None = None,
+        confirms: bool = True,
     ) -> None:
         """Read the feeds, `chunk` tuples at a time; `issued` is the last number assigned before.
 
-        A pull keeps reading tuples that are due until `full`, or for a limited time; by default it reads once.
+        A pull keeps reading tuples that are due until `full`, or for a limited time; by default it reads once. With
+        `confirms`, callers who push are told the arrival number at once; otherwise by `confirm`.
         """
         self._feeds = list(feeds)
         self._clock = clock
         self._chunk = chunk
         self._refuse = refuse
         self._full = full
-        self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
-        self._timed = [feed for feed in feeds if feed.reader.timed]
-        self._live = [feed for feed in feeds if feed.reader.live]
-        self.pressing = not self._turns
-        """Whether arrivals are independent of demand: no source waits to be asked."""
+        self._confirms = confirms
+        self._unconfirmed: deque[tuple[int, Future[int]]] = deque()
+        self._sort()
         self.issued = issued
         self.times = ArrivalTimes()
         self.wake = wake or threading.Event()
         self._stop = threading.Event()
         self._earliest = _SOON
-        self._hearing = any(feed.reader.live for feed in self._timed)
         self._start = clock.now()
         self.stopped = False
+        self._half_life = half_life
         self._rates = Rates(len(self._feeds), self._start, half_life)
         self._before = np.array([feed.tuples for feed in self._feeds], np.float64)
         """By source: tuples from earlier processes, which say nothing about the current rate."""
         for feed in self._live:
-            feed.listen(self.wake, self._stop, chunk)
+            self._listen(feed)
+
+    def _sort(self) -> None:
+        feeds = self._feeds
+        self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
+        self._timed = [feed for feed in feeds if feed.reader.timed]
+        self._live = [feed for feed in feeds if feed.reader.live]
+        self._hearing = any(feed.reader.live for feed in self._timed)
+        self.pressing = not self._turns
+        """Whether arrivals are independent of demand: no source waits to be asked."""
+
+    def _listen(self, feed: Feed) -> None:
+        if isinstance(feed.reader, Inbox):
+            feed.reader.wake = self.wake
+        else:
+            feed.listen(self.wake, self._stop, self._chunk)
+
+    def seam(self) -> int:
+        """Give a seam the next arrival number, and return it; up to it, all sources are complete."""
+        self.issued += 1
+        self.times.note(self.issued, self._clock.now())
+        for feed in self._feeds:
+            feed.promise(self.issued)
+        return self.issued
+
+    def exchange(self, feeds: Sequence[Feed]) -> None:
+        """Read these feeds from now on, of which some are new. New timed ones count from now."""
+        old = {id(feed): at for at, feed in enumerate(self._feeds)}
+        rates = Rates(len(feeds), None, self._half_life)
+        going_on = [(at, old[id(feed)]) for at, feed in enumerate(feeds) if id(feed) in old]
+        if going_on:
+            mine, theirs = np.array(going_on, np.int64).T
+            rates.take_over(self._rates, mine, theirs)
+        before = np.zeros(len(feeds))
+        for at, place in going_on:
+            before[at] = self._before[place]
+        self._rates, self._before, self._feeds = rates, before, list(feeds)
+        self._sort()
+        self._earliest = _SOON
+        for feed in feeds:
+            if id(feed) not in old:
+                feed.shift = self.reached
+                feed.promise(self.issued)
+                if feed.reader.live:
+                    self._listen(feed)
+
+    def confirm(self) -> None:
+        """Tell the callers who have pushed what was let in, up to now, with which arrival number."""
+        while self._unconfirmed:
+            number, arrived = self._unconfirmed.popleft()
+            arrived.set_result(number)
 
     @property
     def ended(self) -> bool:
@@ -292,8 +357,12 @@ class Ingest:
             feed.hear()
             if feed.waiting and not feed.reader.timed:
                 now = self._clock.now()
-                count = feed.waiting
-                self._enter([(feed, constant(now, count), np.arange(count) + self.issued + 1)])
+                count, first = feed.waiting, self.issued + 1
+                self._enter([(feed, constant(now, count), np.arange(count) + first)])
+                if isinstance(feed.reader, Inbox):
+                    self._unconfirmed += feed.reader.numbered(first)
+        if self._confirms and self._unconfirmed:
+            self.confirm()
         if hungry and self._turns:
             self._pull_turns()
         for feed in self._feeds:

@@ -7,16 +7,34 @@ It is a state machine. Events go in (a moment is reached, steps have ended, a co
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headway.clock import stopwatch
 from headway.columns import NEVER
-from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
+from headway.engines.control import Alter, Ask, Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
+from headway.engines.instructions import (
+    ADMIT,
+    AT_ONCE,
+    Admit,
+    Close,
+    End,
+    Finish,
+    Instruction,
+    LetTick,
+    Manner,
+    Renewed,
+    Round,
+    Seal,
+    Start,
+    Started,
+    Swap,
+    Wait,
+)
 from headway.errors import FOREIGN, HeadwayError, RunError, blamed
-from headway.scheduling.policy import Plan, Policy, Step
+from headway.scheduling.policy import Plan, Policy
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
 
@@ -27,88 +45,6 @@ if TYPE_CHECKING:  # they know of threads
 
 _NAMED = 5
 """How many units an error lists."""
-
-
-# Events: a carrier's answers
-
-
-class Round(NamedTuple):
-    """The start of a round: the time, the steps or calls ended since the last round, and new commands."""
-
-    now: int
-    ended: int = 0
-    commands: Sequence[Command] = ()
-
-
-class Started(NamedTuple):
-    """The outcome of a plan."""
-
-    begun: int
-    """Steps that began, including those that have already ended."""
-    again: bool = False
-    """Whether there is room for another plan right away."""
-    overtaken: int | None = None
-    """The unit whose step was ended early."""
-    postponed: int = 0
-    """Nanoseconds of overhead before the period begins for which the policy said that units may wait."""
-
-
-# Instructions
-
-
-class Close(NamedTuple):
-    """Stop reading from sources, as if all of them had ended."""
-
-
-class LetTick(NamedTuple):
-    """Let a clock tick arrive: a window has timed out."""
-
-
-class Admit(NamedTuple):
-    """Let tuples arrive."""
-
-    asks: bool
-    """Whether sources without rates are asked for more, too."""
-
-
-_ADMIT = Admit(False), Admit(True)
-"""Both possible values, made once because there are tens of thousands of rounds per second."""
-
-
-class End(NamedTuple):
-    """Let the end of all inputs arrive."""
-
-
-class Start(NamedTuple):
-    """Start a plan's steps in order, as far as there is room. Answered by `Started`."""
-
-    steps: tuple[Step, ...]
-    snapshot: Snapshot | None
-    """What the plan was based on; None if nothing had to be decided."""
-    plan: int
-    """The number of the plan."""
-    until: int | None
-
-
-class Wait(NamedTuple):
-    """Wait until something happens, such as the end of a step. Answered by the next `Round`."""
-
-    until: int
-    """The moment at which there is something to do in any case: a tuple is due, a window times out, the policy wants
-    to be asked. `NEVER` if there is none."""
-    look: int = NEVER
-    """The moment of the next look, if it is worth waking for: steps are under way, or tuples are being dropped."""
-
-
-AT_ONCE = Wait(0)
-"""There is more to do."""
-
-
-class Finish(NamedTuple):
-    """The run is over: everything is processed, or it is left as it is to be continued."""
-
-
-Instruction = Close | LetTick | Admit | End | Start | Wait | Finish
 
 
 class Carrier(Protocol):
@@ -146,6 +82,21 @@ class Carrier(Protocol):
         """Whether a step can be started, if nothing has to be decided (`Manner.only`)."""
         return False
 
+    @property
+    def awaiting(self) -> bool:
+        """Whether there is more to do that no step can be started for now: a box is paused, or history is read."""
+        return False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the network could be exchanged now."""
+        return not self.busy
+
+    @property
+    def drained(self) -> bool:
+        """Whether all boxes that end at the seam have processed everything up to it."""
+        return True
+
     def snapshot(self, seen: bool) -> Snapshot:
         """Return the current snapshot; `seen` says whether the policy was asked about the previous one."""
 
@@ -164,29 +115,20 @@ class Carrier(Protocol):
     def end(self) -> None:
         """Carry out `End`."""
 
+    def answer(self, ask: Ask) -> None:
+        """Answer a question about the run, or do what concerns single boxes."""
+
+    def seal(self, seal: Seal) -> None:
+        """Carry out `Seal`."""
+
+    def swap(self) -> Renewed:
+        """Carry out `Swap`."""
+
     def start(self, start: Start) -> Started:
         """Carry out `Start`."""
 
     def wait(self, wait: Wait) -> Round:
         """Carry out `Wait`."""
-
-
-class Manner(NamedTuple):
-    """How engines differ for the loop."""
-
-    only: Step | None = None
-    """The only possible step, if nothing has to be decided."""
-    virtual: bool = False
-    """Whether time is virtual: a busy processor can switch to another unit at any moment, so that a preemptive policy
-    is asked even if all are busy; and sources are not read ahead while it is busy, because that would change when
-    tuples arrive."""
-    ends_at_once: bool = False
-    """Whether the end follows the last tuples without waiting for them to be processed: on Spark, a separate end would
-    cost another micro-batch."""
-    logs: bool = False
-    """Whether full queues hold back only sources without rates: on Spark, the log has room for the others."""
-    keeps: bool = False
-    """Whether a stopped run is left as it is, because it can be continued."""
 
 
 class Loop:
@@ -217,6 +159,9 @@ class Loop:
         self._seen = False
         self._overtaken: int | None = None
         self._until: int | None = None
+        self._wanted: list[Alter] = []
+        self._sealed = False
+        """Whether the first of the wanted alterations has been sealed, and its swap is due."""
         self.preemptive = policy is not None and policy.preemptive
         self.paused = False
         self.stopped_by: str | None = None
@@ -238,7 +183,8 @@ class Loop:
 
     def rounds(self, this: Round) -> Generator[Instruction, Any, None]:
         """Yield instructions and receive the outcome of each: `Started`, a `Round`, or None. The last is `Finish`."""
-        carrier, manner, steering, sources = self._carrier, self._manner, self._steering, self._carrier.sources
+        carrier, sources = self._carrier, self._carrier.sources
+        steering, manner = self._steering, self._manner
         starved = held = closed = False
         while True:
             now = this.now
@@ -249,24 +195,28 @@ class Loop:
                 yield Close()
                 if manner.keeps:
                     break
+            if self._wanted and not closed:
+                yield from self._alter()
+                steering, manner = self._steering, self._manner
             issued, deadline = sources.issued, carrier.deadline
             if deadline is not None and deadline <= now and not sources.ended:
                 yield LetTick()
             admits = starved or not carrier.full  # if nothing else can be done, holding sources back would not help
             if admits or manner.logs:
-                yield _ADMIT[admits and (held or carrier.hungry)]
+                yield ADMIT[admits and (held or carrier.hungry)]
             if manner.ends_at_once and sources.ended and not self._ended:
                 self._ended = True
                 yield End()
             if now >= steering.next and self._policy is not None:
                 self._look(now)
-            ready, begun, refused = self.paused, 0, False
-            if self._only is not None and not self.paused:
+            rests = self.paused or self._exchanging
+            ready, begun, refused = rests, 0, False
+            if self._only is not None and not rests:
                 ready = carrier.ready
                 if ready:
                     self.plans += 1
                     begun = (yield self._only).begun
-            elif not self.paused and self._may_plan(this, sources.issued != issued):
+            elif not rests and self._may_plan(this, sources.issued != issued):
                 while True:
                     start, ready = self._decide()
                     if start is None:
@@ -282,7 +232,7 @@ class Loop:
             busy = carrier.busy
             idle = not busy and not begun
             starved, held = idle and not ready, idle and ready
-            if starved and sources.ended:
+            if starved and sources.ended and not carrier.awaiting:
                 if self._ended:
                     break
                 self._ended = True
@@ -303,8 +253,39 @@ class Loop:
             self._look(now)
         return self.preemptive and (arrived or (self._until is not None and now >= self._until))
 
+    def _alter(self) -> Generator[Instruction, Any, None]:
+        """Seal and swap as far as possible now; more than one alteration, if nothing has to be waited for."""
+        carrier = self._carrier
+        while self._wanted and carrier.settled:
+            if not self._sealed:
+                yield Seal(self._wanted[0])
+                self._sealed = True
+            if not carrier.drained:
+                return
+            renewed: Renewed = yield Swap()
+            self._sealed = False
+            del self._wanted[0]
+            self._steering, self._manner = renewed
+            only = self._manner.only
+            self._only = None if only is None else Start((only,), None, 0, None)
+            self._until = self._overtaken = None
+            self._seen = False
+            if self._policy is not None:
+                self._memory = self._steering.begin(self._policy.start())
+
+    @property
+    def _exchanging(self) -> bool:
+        """Whether no step may begin until those under way have ended, because the network is to be exchanged."""
+        if not self._wanted or self._carrier.settled:
+            return False
+        return not self._sealed or self._carrier.drained
+
     def _obey(self, command: Command, now: int) -> None:
         match command:
+            case Alter():
+                self._wanted.append(command)
+            case Ask():
+                self._carrier.answer(command)
             case Stop(by):
                 self.stopped_by, self.paused = self.stopped_by or by, False
             case Pause():
@@ -429,7 +410,7 @@ def _checked(plan: Plan, snapshot: Snapshot) -> Plan:
 def drive(loop: Loop, carrier: Carrier) -> None:
     """Carry out the loop's instructions with a carrier until the run is finished."""
     rounds = loop.rounds(carrier.begin())
-    answer: Started | Round | None = None
+    answer: Started | Round | Renewed | None = None
     while True:
         instruction = rounds.send(answer)
         if isinstance(instruction, Admit):  # the first three occur in every round, tens of thousands of times a second
@@ -448,5 +429,9 @@ def drive(loop: Loop, carrier: Carrier) -> None:
                     carrier.tick()
                 case End():
                     carrier.end()
+                case Seal():
+                    carrier.seal(instruction)
+                case Swap():
+                    answer = carrier.swap()
                 case Close():
                     carrier.close()

@@ -96,8 +96,9 @@ def check_files(
 
 
 def table_refs(network: Network) -> tuple[str, ...]:
-    """Return the names of a network's static tables."""
+    """Return the names of a network's static tables, dangling points included."""
     refs = [item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)]
+    refs += [point.name for point in network.points if point.data is not None]
     return tuple(dict.fromkeys(refs))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import NetworkError
+from headway.network.keep import DEFAULT_KEEP, KEEP_ALL, Keep, Roll
 from headway.network.qos import Graph, QoS
 from headway.network.schema import Schema, type_name
 from headway.network.trust import OWN, Trust
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from headway.boxes.operator import Operator
 
 _NAME = re.compile(r"\w[\w-]*")
+_GRAFTED = re.compile(rf"{_NAME.pattern}/{_NAME.pattern}")
 _DEEPEST = 50
-_Item = TypeVar("_Item", "Source", "Box", "Output")
+_Item = TypeVar("_Item", "Source", "Box", "Output", "Point", "View")
 
 
 class FrozenMap(Mapping[str, Any]):
@@ -54,52 +56,115 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Streamed:
+    """A point's stored data set as a box's input, streamed in once; in a file ``{point: NAME, as: stream}``."""
+
+    point: str
+
+
+Input = str | Table | Streamed
+"""An input of a box: an arc, a point or a view by name, a static table, or a stored data set that is streamed in."""
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A stream that enters the network. `connector` says where it comes from, unless the run does."""
+    """A stream that enters the network. `connector` says where it comes from, unless the run does.
+
+    With `push`, callers give it its tuples while the network runs, and there is no connector.
+    """
 
     name: str
     schema: Schema
     connector: FrozenMap | str | None = None
+    push: bool = False
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the source as it appears in a network file."""
         schema = {field.name: type_name(field.type) for field in self.schema}
-        return _given({"schema": schema, "source": thaw(self.connector)})
+        return _given({"schema": schema, "source": thaw(self.connector), "push": self.push or None})
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One operator with its parameters. Its inputs are arcs (``name`` or ``name.port``) or static tables."""
+    """One operator with its parameters. Its inputs are arcs (``name`` or ``name.port``) or static tables.
+
+    As users write it, an input may also name a point or a view; `headway.expansion.expand` replaces these.
+    """
 
     name: str
-    inputs: tuple[str | Table, ...]
+    inputs: tuple[Input, ...]
     spec: Operator
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the box as it appears in a network file."""
-        inputs = [{"table": item.ref} if isinstance(item, Table) else item for item in self.inputs]
+        inputs = [_written_input(item) for item in self.inputs]
         return {"op": self.spec.op, "in": inputs[0] if len(inputs) == 1 else inputs, **self.spec.to_mapping()}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A stream that leaves the network, with its QoS."""
+    """A stream that leaves the network, with its QoS.
+
+    `keep` says how much of what was delivered stays readable, and `roll` when a file sink begins its next file. `view`
+    marks the output that `headway.expansion.expand` makes of a view: no application has asked for its results yet.
+    """
 
     name: str
     input: str
     qos: QoS = QoS()  # noqa: RUF009 - frozen
     sink: FrozenMap | str | None = None
+    keep: Keep | None = None
+    roll: Roll | None = None
+    view: bool = False
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the output as it appears in a network file."""
-        latency, loss, value = self.qos.latency, self.qos.loss, self.qos.value
-        qos = {
-            "latency": latency and _points(latency),
-            "loss": loss and _points(loss)[::-1],
-            "value": value and {"field": value.field, "graph": _points(value.graph)},
-        }
-        mapping = {"from": self.input, "qos": _given(qos), "sink": thaw(self.sink)}
-        return _given(mapping)
+        return _given(
+            {
+                "from": self.input,
+                "qos": _written_qos(self.qos),
+                "sink": thaw(self.sink),
+                "keep": self.keep and self.keep.to_mapping(),
+                "roll": self.roll and self.roll.to_mapping(),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A connection point: what passes the arc `on` is kept as history; or, with `data`, a stored data set.
+
+    `time` is the field that `keep` and `since` mean, by default the moment of arrival; `key` the field by which history
+    is stored and found, by default the order of arrival. A stored data set, a *dangling point*, has nothing upstream.
+    """
+
+    name: str
+    on: str | None = None
+    keep: Keep = DEFAULT_KEEP
+    time: str | None = None
+    key: str | None = None
+    data: FrozenMap | str | None = None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the point as it appears in a network file."""
+        usual = KEEP_ALL if self.data is not None else DEFAULT_KEEP
+        kept = None if self.keep == usual else self.keep.to_mapping()
+        return _given({"on": self.on, "data": thaw(self.data), "keep": kept, "time": self.time, "key": self.key})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A path that no application reads yet: its results are kept up to date, as its QoS says they matter."""
+
+    name: str
+    input: str
+    keep: Keep = DEFAULT_KEEP
+    qos: QoS = QoS()  # noqa: RUF009 - frozen
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the view as it appears in a network file."""
+        kept = None if self.keep == DEFAULT_KEEP else self.keep.to_mapping()
+        return _given({"from": self.input, "keep": kept, "qos": _written_qos(self.qos)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +173,7 @@ class Network:
 
     A Network may still be invalid as a whole (loops, unknown inputs, types); see `headway.checking.check`. `folder` is
     the directory of its file, for relative paths, and `trust` limits what it may name; neither affects equality.
+    Engines run networks without views, whose inputs are arcs and static tables: see `headway.expansion.expand`.
     """
 
     name: str
@@ -117,6 +183,8 @@ class Network:
     schedule: FrozenMap | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
     trust: Trust = field(default=OWN, compare=False, repr=False)
+    points: tuple[Point, ...] = ()
+    views: tuple[View, ...] = ()
 
     def source(self, name: str) -> Source:
         """Return a source by name, or raise a KeyError."""
@@ -130,14 +198,25 @@ class Network:
         """Return an output by name, or raise a KeyError."""
         return _by_name(self.outputs, name)
 
+    def point(self, name: str) -> Point:
+        """Return a point by name, or raise a KeyError."""
+        return _by_name(self.points, name)
+
+    def view(self, name: str) -> View:
+        """Return a view by name, or raise a KeyError."""
+        return _by_name(self.views, name)
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the network as it appears in a file; `headway.files.load` of it gives an equal network."""
         mapping: dict[str, Any] = {
             "network": self.name,
             "sources": {source.name: source.to_mapping() for source in self.sources},
+            "points": {point.name: point.to_mapping() for point in self.points},
             "boxes": {box.name: box.to_mapping() for box in self.boxes},
+            "views": {view.name: view.to_mapping() for view in self.views},
             "outputs": {output.name: output.to_mapping() for output in self.outputs},
         }
+        mapping = {key: part for key, part in mapping.items() if part or key not in ("points", "views")}
         if self.schedule is not None:
             # What only Python can hold, such as a custom policy object, is represented by its type's name.
             told = {key: type(one).__name__ if is_object(one) else one for key, one in self.schedule.items()}
@@ -150,13 +229,13 @@ def arc_name(box: str, port: str) -> str:
     return f"{box}.{port}" if port else box
 
 
-def check_name(name: object, kind: str) -> str:
-    """Return a valid name, or raise a NetworkError."""
+def check_name(name: object, kind: str, grafted: bool = False) -> str:
+    """Return a valid name, or raise a NetworkError; with `grafted`, also that of a fragment's part: ``busiest/box``."""
     if not isinstance(name, str):
         raise NetworkError(f"a {kind}'s name is text, not {name!r}; put it in quotes")
     if not name:
         raise NetworkError(f"a {kind} has an empty name")
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) and not (grafted and _GRAFTED.fullmatch(name)):
         raise NetworkError(f"{kind} '{name}': a name has letters, digits, '_' and '-' only, no dots and no spaces")
     return name
 
@@ -193,6 +272,22 @@ def thaw(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [thaw(inner) for inner in value]
     return value
+
+
+def _written_input(item: Input) -> Any:
+    if isinstance(item, Table):
+        return {"table": item.ref}
+    return {"point": item.point, "as": "stream"} if isinstance(item, Streamed) else item
+
+
+def _written_qos(qos: QoS) -> dict[str, Any]:
+    latency, loss, value = qos.latency, qos.loss, qos.value
+    graphs = {
+        "latency": latency and _points(latency),
+        "loss": loss and _points(loss)[::-1],
+        "value": value and {"field": value.field, "graph": _points(value.graph)},
+    }
+    return _given(graphs)
 
 
 def _given(mapping: Mapping[str, Any]) -> dict[str, Any]:

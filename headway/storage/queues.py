@@ -11,6 +11,8 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +39,7 @@ class Board:
         self._count = 0
 
     def add_queue(self) -> int:
-        """Add a queue, before any queue is used; return its number."""
+        """Add a queue, while no queue is in use; return its number."""
         if self._count == len(self._queues):
             self._queues = np.zeros(2 * len(self._queues) + 16, np.int64)
         self._count += 1
@@ -49,19 +51,37 @@ class Board:
         return int(np.add.reduce(self._queues))  # in half the time of sum(); read before every plan
 
 
+class Listener(Protocol):
+    """Gets everything that is pushed to a queue, whether or not somebody reads it."""
+
+    def offer(self, train: Train) -> None:
+        """Take note of a train. Called under the queue's lock, in the order in which trains are pushed."""
+
+
 class Cursor:
     """A consumer's position in a queue. Used by one thread at a time."""
 
-    __slots__ = ("_queue", "_segment", "_within", "drop", "ended", "number")
+    __slots__ = ("_queue", "_segment", "_within", "apart", "drop", "ended", "number")
 
     def __init__(self, queue: Queue, number: int) -> None:
         self._queue = queue
         self.number = number
+        self.apart = False
+        """Whether its consumer must get everything through the queue: it is paused, or reads from a branch."""
         self._segment = queue._end
         self._within = 0
         self.ended = False
         self.drop: DropBox | None = None
         """The drop box between the queue and the consumer; None: there is none."""
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that it reads."""
+        return self._queue
+
+    def apart_from(self, queue: Queue) -> bool:
+        """Whether it reads another queue than this one: that of a branch."""
+        return self._queue is not queue
 
     @property
     def waiting(self) -> int:
@@ -271,12 +291,14 @@ class Queue:
         self._sizes: deque[int] = deque()
         self._first = 0
         self._end = 0  # segments so far
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # re-entered when a branch joins or is folded
         self._part = Train.empty(schema)  # the last part that was cut, and where
         self._part_at = (-1, 0, 0)
         self.appended = 0
         """The number of tuples ever queued."""
         self._number = board.add_queue()
+        self.listeners: tuple[Listener, ...] = ()
+        """Who gets what is pushed besides the cursors."""
         widths = [numpy_type(field.type) for field in schema]
         # The bytes of a tuple, NULLs apart; None: they vary and are measured.
         self._width = None if None in widths else 16 + sum(width.itemsize for width in widths if width is not None)
@@ -301,6 +323,71 @@ class Queue:
             # Last: readers of the progress without the lock must find its tuples queued.
             if train.progress > self.progress:
                 self.progress = train.progress
+            for listener in self.listeners:
+                listener.offer(train)
+
+    # Exchanging the network, while no step is under way
+
+    def held(self) -> AbstractContextManager[object]:
+        """Return a context in which nothing is pushed; the same thread may push in it."""
+        return self._lock
+
+    def listen(self, listener: Listener) -> None:
+        """Let a listener have everything that is pushed from now on."""
+        with self._lock:
+            self.listeners = (*self.listeners, listener)
+
+    def forget(self, listener: Listener) -> None:
+        """Offer nothing more to a listener."""
+        with self._lock:
+            self.listeners = tuple([one for one in self.listeners if one is not listener])
+
+    def move(self, board: Board, readers: Sequence[tuple[int, Cursor | None]]) -> None:
+        """Continue on another board, with other consumers.
+
+        They are the cursors' numbers there, each with the cursor that goes on, or None for one that begins behind all
+        that is queued. Cursors that are not among them are left behind.
+        """
+        before, self._board = self._board, board
+        going_on = [(number, cursor) for number, cursor in readers if cursor is not None]
+        for number, cursor in going_on:
+            for cells in ("arrived", "taken", "marks", "oldest"):
+                getattr(board, cells)[number] = getattr(before, cells)[cursor.number]
+        for number, cursor in going_on:
+            cursor.number = number
+            board.moved[number] = 1
+        self.cursors = tuple([Cursor(self, number) if cursor is None else cursor for number, cursor in readers])
+        self._numbers = [cursor.number for cursor in self.cursors]
+        self._number = board.add_queue()
+        board._queues[self._number] = sum(self._sizes)
+        self._release()
+
+    def branch(self, cursor: Cursor | None = None) -> Queue:
+        """Return a queue of its own for a cursor of this queue, which leaves it, or for a new one; on the same board.
+
+        It holds what that cursor has not taken.
+        """
+        made = Queue(self.schema, self._board, () if cursor is None else (cursor.number,))
+        made.rising, made.progress = self.rising, self.progress
+        if cursor is not None:
+            first = cursor._segment - self._first
+            made._segments = deque(itertools.islice(self._segments, first, None))
+            made._sizes = deque(itertools.islice(self._sizes, first, None))
+            made._end = len(made._segments)
+            cursor._queue, cursor._segment = made, 0
+            made.cursors = (cursor,)
+            self._board._queues[made._number] = sum(made._sizes)
+            self.cursors = tuple([one for one in self.cursors if one is not cursor])
+            self._numbers = [one.number for one in self.cursors]
+            self._release()
+        return made
+
+    def take_back(self, cursor: Cursor) -> None:
+        """Let an idle cursor of a branch read from this queue again, whose latest train the branch has had, too."""
+        cursor._queue, cursor._segment, cursor._within = self, self._end, 0
+        self.cursors = (*self.cursors, cursor)
+        self._numbers.append(cursor.number)
+        self._release()
 
     def _append_all(self, train: Train) -> None:
         if not train.ticks and not train.end:
@@ -346,7 +433,7 @@ class Queue:
         if len(self.cursors) == 1:
             oldest = self.cursors[0]._segment
         else:
-            oldest = min([cursor._segment for cursor in self.cursors])
+            oldest = min([cursor._segment for cursor in self.cursors], default=self._end)
         if self._first >= oldest:
             return
         size = 0

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from headway.checking import CheckedNetwork, check
 from headway.engines.runs import Engine, RunResult, RunSettings
-from headway.network import Box, Network, Table
+from headway.network import Box, Network
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
@@ -152,7 +152,7 @@ def side_by_side(networks: Sequence[Network]) -> Network:
 
 def _renamed(network: Network, prefix: str) -> Network:
     def box(one: Box) -> Box:
-        inputs = tuple(item if isinstance(item, Table) else prefix + item for item in one.inputs)
+        inputs = tuple(prefix + item if isinstance(item, str) else item for item in one.inputs)
         return replace(one, name=prefix + one.name, inputs=inputs)
 
     return replace(

@@ -10,15 +10,8 @@ import numpy as np
 
 from headway.columns import NEVER
 from headway.engines.control import Command
-from headway.engines.loop import (
-    Carrier,
-    Instruction,
-    Loop,
-    Manner,
-    Round,
-    Started,
-    Wait,
-)
+from headway.engines.instructions import Instruction, Manner, Round, Started, Wait
+from headway.engines.loop import Carrier, Loop
 from headway.engines.steering import Steering
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.loop import (
-    AT_ONCE,
-    Admit,
-    End,
-    Finish,
-    LetTick,
-    Manner,
-    Start,
-    Started,
-)
+from headway.engines.instructions import AT_ONCE, Admit, End, Finish, LetTick, Manner, Start, Started
 from headway.errors import RunError
 from headway.scheduling.policy import Plan, Step
 from tests.engines.scripted import First, Script, wait

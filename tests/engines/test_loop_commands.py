@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from headway.engines.control import Pause, Resume, Shed, Specify, Stop, UsePolicy
-from headway.engines.loop import (
-    AT_ONCE,
-    Admit,
-    Close,
-    End,
-    Finish,
-    Manner,
-    Start,
-    Started,
-)
+from headway.engines.instructions import AT_ONCE, Admit, Close, End, Finish, Manner, Start, Started
 from headway.scheduling.policy import Plan, Step
 from tests.engines.scripted import First, Script, wait
 

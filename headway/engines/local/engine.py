@@ -12,9 +12,10 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.columns import quiet
 from headway.engines.carrier import Given, giving
+from headway.engines.instructions import Manner, Round, Start, Started, Wait
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
-from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
+from headway.engines.loop import drive
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Parts, Process, fail

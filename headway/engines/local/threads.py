@@ -17,7 +17,8 @@ from headway.catalog import members
 from headway.clock import MILLISECOND, stopwatch
 from headway.columns import quiet
 from headway.engines.carrier import Given
-from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait, drive
+from headway.engines.instructions import AT_ONCE, Round, Start, Started, Wait
+from headway.engines.loop import drive
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process, fail

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,8 @@ from headway.engines.ingest import Feed
 from headway.kernels.kernel import Kernel, Result
 from headway.network import arc_name
 from headway.network.schema import Schema
-from headway.program import compile_program
+from headway.program import Program, compile_program
+from headway.storage.branches import Branch
 from headway.storage.queues import Board, Cursor, Queue
 from headway.structure import owner
 from headway.trains import Train
@@ -30,6 +31,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 ALL = 1 << 62
 """Stands for no limit."""
+_NOBODY: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +56,21 @@ class Arc:
         self.queue.push(train)
 
 
+class Heir(NamedTuple):
+    """What a runtime takes over from the one before it."""
+
+    runtime: Runtime
+    program: Program
+    kernels: Mapping[str, Kernel]
+    """Of the boxes that begin."""
+    going_on: frozenset[str]
+    """The boxes that keep kernel, state, queues and statistics."""
+    carried: frozenset[str]
+    """The boxes that begin with the state that they have."""
+    branches: Mapping[tuple[str, int], Branch]
+    """By box that begins and input: what it reads of an arc that goes on."""
+
+
 @dataclass(slots=True, eq=False)
 class RunningBox:
     """A box at run time. Used by one worker at a time."""
@@ -69,6 +86,8 @@ class RunningBox:
     timed: bool
     ignored: int = 0
     deadline: int | None = None
+    branches: tuple[Branch | None, ...] | None = None
+    """By input: the branch that it reads instead of the whole arc; None: it has none."""
 
     def note_deadline(self) -> None:
         """Update the time at which the box's next window times out."""
@@ -88,9 +107,10 @@ class Runtime:
         clock: Clock,
         remember: float = REMEMBER,
         half_life: float = HALF_LIFE,
+        heir: Heir | None = None,
     ) -> None:
-        """Compile every box and create the queues between them."""
-        self.program = program = compile_program(checked)
+        """Compile every box and create the queues between them, or continue as the `heir` of another runtime."""
+        self.program = program = compile_program(checked) if heir is None else heir.program
         self.index = program.index
         self.topology = program.topology
         self.letters = letters
@@ -102,22 +122,39 @@ class Runtime:
         self.cursor_box = np.array([box.index for box in program.boxes for _ in box.inputs], np.intp)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.board = Board(len(self.cursor_box))
-        self.arcs, self.cursors = self._lay_arcs(deliveries)
+        self.arcs, self.cursors = self._lay_arcs(deliveries) if heir is None else self._take_arcs(deliveries, heir)
         self.boxes: list[RunningBox] = []
-        for box, kernel in zip(program.boxes, program.kernels(program.load_tables(tables)), strict=True):
+        old = {} if heir is None else {box.name: box for box in heir.runtime.boxes}
+        kernels = self._kernels(tables, heir, old)
+        for box, kernel in zip(program.boxes, kernels, strict=True):
             first = int(self._first_cursor[box.index])
             cursors = tuple(self.cursors[first : first + len(box.inputs)])
             arcs = tuple([None if arc is None else self.arcs[arc] for arc in box.ports])
             ordered, timed = box.spec.ordered, box.spec.timeout is not None
-            running = RunningBox(
-                box.index, box.name, kernel, kernel.initial(), cursors, box.inputs, arcs, ordered, timed
-            )
+            running = RunningBox(box.index, box.name, kernel, None, cursors, box.inputs, arcs, ordered, timed)
+            if heir is None or box.name not in heir.going_on | heir.carried:
+                running.state = kernel.initial()
+            else:
+                before = old[box.name]
+                running.state, running.ignored, running.deadline = before.state, before.ignored, before.deadline
+            if heir is not None:
+                branches = [heir.branches.get((box.name, place)) for place in range(len(cursors))]
+                if box.name in heir.going_on:
+                    branches = list(old[box.name].branches or branches)
+                running.branches = tuple(branches) if any(branches) else None
             if (len(cursors) > 1 and not ordered) or not all(self.arcs[one].queue.rising for one in box.inputs):
                 for arc in arcs:
                     if arc is not None:
                         arc.queue.rising = False
             self.boxes.append(running)
         self.statistics = Statistics(len(self.boxes), remember, half_life)
+        if heir is not None:
+            places = {box.name: box.index for box in heir.runtime.boxes if box.name in heir.going_on}
+            kept = [(box.index, places[box.name]) for box in self.boxes if box.name in places]
+            self.statistics.take_over(heir.runtime.statistics, kept)
+            self.storage, self.delivering = heir.runtime.storage, heir.runtime.delivering
+        self.paused: set[int] = set()
+        """The boxes that take nothing, by command."""
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
         self._reserving = threading.Lock()
@@ -137,6 +174,52 @@ class Runtime:
             cursors.update(zip(reading[name], queue.cursors, strict=True))
             arcs[name] = Arc(schema, queue, outputs)
         return arcs, [cursors[number] for number in range(len(inputs))]
+
+    def _kernels(
+        self, tables: Mapping[str, Any] | None, heir: Heir | None, old: Mapping[str, RunningBox]
+    ) -> Sequence[Kernel]:
+        program = self.program
+        if heir is None:
+            return program.kernels(program.load_tables(tables))
+        return [old[box.name].kernel if box.name in heir.going_on else heir.kernels[box.name] for box in program.boxes]
+
+    def _take_arcs(self, deliveries: Mapping[str, Delivery], heir: Heir) -> tuple[dict[str, Arc], list[Cursor]]:
+        """Return all arcs and cursors, those that go on with what is queued."""
+        program, before = self.program, heir.runtime
+        checked = program.checked
+        places = [(box.name, place, arc) for box in program.boxes for place, arc in enumerate(box.inputs)]
+        reading: dict[str, list[int]] = {name: [] for name in checked.arcs}
+        for number, (_, _, arc) in enumerate(places):
+            reading[arc].append(number)
+        going_on = {box.name: box.cursors for box in before.boxes if box.name in heir.going_on}
+        cursors: dict[int, Cursor] = {}
+        arcs = {}
+        for name, schema in checked.arcs.items():
+            outputs = [deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"]
+            old = before.arcs.get(name)
+            if old is None or not self._goes_on(name, heir):
+                queue = Queue(schema, self.board, reading[name])
+                cursors.update(zip(reading[name], queue.cursors, strict=True))
+                arcs[name] = Arc(schema, queue, outputs)
+                continue
+            readers: list[tuple[int, Cursor | None]] = []
+            for number in reading[name]:
+                box, place, _ = places[number]
+                branch = heir.branches.get((box, place))
+                cursor = going_on[box][place] if box in going_on else None if branch is None else branch.cursor
+                if cursor is not None and cursor.apart_from(old.queue):
+                    cursor.queue.move(self.board, [(number, cursor)])
+                    cursors[number] = cursor
+                else:
+                    readers.append((number, cursor))
+            old.queue.move(self.board, readers)
+            cursors.update({cursor.number: cursor for cursor in old.queue.cursors})
+            arcs[name] = Arc(schema, old.queue, outputs, old.handed)
+        return arcs, [cursors[number] for number in range(len(places))]
+
+    def _goes_on(self, arc: str, heir: Heir) -> bool:
+        """Return whether an arc is that of a source, or of a box that goes on."""
+        return owner(arc) not in self.index or owner(arc) in heir.going_on
 
     def feed(self, source: str, reader: Reader) -> Feed:
         """Return the feed that reads a source and pushes its tuples to the source's arc."""
@@ -203,7 +286,7 @@ class Runtime:
                 if unread:
                     pending += unread
                     continue
-                possible = min([memo[one] for one in box.inputs])
+                possible = min([memo[one] for one in box.inputs] if box.branches is None else _reached(box, memo))
                 done = all(cursor.idle for cursor in box.cursors) and (at in own or not self.busy[at])
                 memo[last] = max(queue.progress, possible) if done else queue.progress
             pending.pop()
@@ -219,25 +302,30 @@ class Runtime:
         following = min([cursor.next_number() for cursor in box.cursors])
         if following == NEVER:
             return False
-        if following <= min([self.arcs[one].queue.progress for one in box.inputs]):
+        if box.branches is None and following <= min([self.arcs[one].queue.progress for one in box.inputs]):
             return True
-        return following <= min([self.progress(one, frozenset(), memo) for one in box.inputs])
+        return following <= self.reached(box, _NOBODY, memo)
+
+    def reached(self, box: RunningBox, own: frozenset[int], memo: dict[str, int]) -> int:
+        """Return up to which arrival number all inputs of a box are certainly complete."""
+        for one in box.inputs:
+            self.progress(one, own, memo)
+        return min([memo[one] for one in box.inputs] if box.branches is None else _reached(box, memo))
 
     def takeable(self, box: RunningBox, own: frozenset[int]) -> int | None:
         """Return the arrival number up to which a box may take, or None if it has nothing to take."""
-        if all(cursor.idle for cursor in box.cursors):
+        if all(cursor.idle for cursor in box.cursors) or box.index in self.paused:
             return None
         if not box.ordered or len(box.cursors) == 1:
             return NEVER
-        memo: dict[str, int] = {}
-        upto = min(self.progress(one, own, memo) for one in box.inputs)
+        upto = self.reached(box, own, {})
         return upto if any(cursor.next_number() <= upto for cursor in box.cursors) else None
 
     def take_next(self, box: RunningBox, limit: int, own: frozenset[int]) -> tuple[Train, ...] | None:
         """Take a box's next trains for a step of the boxes `own`; return None if it has nothing to take."""
         if len(box.cursors) == 1:
             cursor = box.cursors[0]
-            return None if cursor.idle else (cursor.take(limit),)
+            return None if cursor.idle or box.index in self.paused else (cursor.take(limit),)
         upto = self.takeable(box, own)
         return None if upto is None else self.take(box, limit, upto)
 
@@ -348,3 +436,12 @@ class Runtime:
             sizes = [-1] * len(boxes) if size < 0 else [size * n // of for n in counts]
             shares = [spent * n // weight for n in counts]
             self.statistics.report_all(list(zip(boxes, counts, after, shares, sizes, strict=True)))
+
+
+def _reached(box: RunningBox, memo: Mapping[str, int]) -> list[int]:
+    """Return by input of a box that reads branches up to which arrival number it is complete."""
+    branches = box.branches or ()
+    return [
+        memo[arc] if branch is None else branch.progress(memo[arc])
+        for arc, branch in zip(box.inputs, branches, strict=True)
+    ]

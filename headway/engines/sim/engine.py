@@ -21,7 +21,8 @@ from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Wrapped
 from headway.engines.carrier import Given, giving
 from headway.engines.ingest import blame
-from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
+from headway.engines.instructions import AT_ONCE, Manner, Round, Start, Started, Wait
+from headway.engines.loop import drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops

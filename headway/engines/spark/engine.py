@@ -9,7 +9,8 @@ from headway.clock import SECOND, WallClock, stopwatch
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
 from headway.engines.carrier import Given, Run, giving
-from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
+from headway.engines.instructions import AT_ONCE, Manner, Round, Start, Started, Wait
+from headway.engines.loop import drive
 from headway.engines.runs import RunResult, RunSettings
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
