@@ -326,8 +326,13 @@ def make_work(
     tables: Mapping[str, str] = MappingProxyType({}),
     run: str = "",
     exchange: str | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> Work:
-    """Create the work of a unit, with its lanes; arcs in `discarded` are only counted."""
+    """Create the work of a unit, with its lanes; arcs in `discarded` are only counted.
+
+    `keys` are by box in shards the keys of their states: by default fingerprints, so that a box that has changed does
+    not find its old state.
+    """
     lanes: list[Lane] = []
     known: set[tuple[str, int | None, tuple[str, ...]]] = set()
 
@@ -356,7 +361,7 @@ def make_work(
         tuple(lanes),
         dict(tables),
         Functions(dict(functions.scalars), dict(functions.aggregates)),  # plain data, as Spark pickles it
-        {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
+        keys or {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
         exchange,
         run,
     )

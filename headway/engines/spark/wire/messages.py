@@ -72,6 +72,22 @@ class CutUnit:
         """Whether the query has a stateful operator."""
         return any(not placement.front for placement in self.placements.values())
 
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data, from which `of` makes an equal unit."""
+        placements = {name: [one.front, one.shard, list(one.by), one.why] for name, one in self.placements.items()}
+        lists = {name: list(getattr(self, name)) for name in ("outputs", "sources", "boxes")}
+        return {"name": self.name, **lists, "placements": placements, "owned": sorted(self.owned), "why": self.why}
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any]) -> CutUnit:
+        """Return a unit from what `to_mapping` returned."""
+        placements = {
+            name: Placement(front, shard, tuple(by), why)
+            for name, (front, shard, by, why) in mapping["placements"].items()
+        }
+        outputs, sources, boxes = (tuple(mapping[name]) for name in ("outputs", "sources", "boxes"))
+        return cls(mapping["name"], outputs, sources, boxes, placements, frozenset(mapping["owned"]), mapping["why"])
+
 
 @dataclass(frozen=True, slots=True)
 class Lane:
@@ -102,7 +118,7 @@ class Work:
     """By ref: the Arrow file of a static table."""
     functions: Functions
     prints: Mapping[str, str]
-    """By box in shards: a fingerprint of everything that its state depends on."""
+    """By box in shards: the key of its state, which is another one if the box begins anew."""
     exchange: str | None
     """The folder for large trains, if driver and executors share a disk."""
     run: str
