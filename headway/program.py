@@ -93,10 +93,11 @@ class Program:
 
     # Kernels
 
-    def load_tables(self, tables: Mapping[str, Any] | None) -> dict[str, pa.Table]:
-        """Return the contents of all static tables by ref; `tables` gives some of them by name."""
+    def load_tables(self, tables: Mapping[str, Any] | None, boxes: Container[str] | None = None) -> dict[str, pa.Table]:
+        """Return the contents of the static tables of all boxes, or of some, by ref; `tables` gives some by name."""
         network = self.checked.network
-        refs = sorted({item.ref for box in self.boxes for item in box.items if isinstance(item, Table)})
+        some = [box for box in self.boxes if boxes is None or box.name in boxes]
+        refs = sorted({item.ref for box in some for item in box.items if isinstance(item, Table)})
         return {ref: load_static(network, ref, tables) for ref in refs}
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:

@@ -79,8 +79,8 @@ class Inbox(Reader):
                     return sent.arrived
             if not self._room.wait_for(self._fits(batch.num_rows), timeout if wait else 0):
                 raise InputError(
-                    f"source '{self.name}': there is no room for {batch.num_rows} tuples, as {self._waiting} wait to be "
-                    "let in; push more slowly, or wait for room"
+                    f"source '{self.name}': there is no room for {batch.num_rows} tuples, as {self._waiting} wait to "
+                    "be let in; push more slowly, or wait for room"
                 )
             self._check_open()
             arrived: Future[int] = Future()

@@ -12,8 +12,9 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import quiet
 from headway.connectors.protocol import Malformed
+from headway.engines.control import Ask
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.instructions import Manner
+from headway.engines.instructions import Manner, Renewed, Seal
 from headway.engines.loop import Carrier, Loop
 from headway.engines.monitor import Sheddable
 from headway.engines.opening import AnOutlet, Outlets
@@ -101,6 +102,8 @@ class Run(Carrier):
                 self.recorder.hear(feeds)
         self.sources = Ingest(feeds, self.clock, chunk, refuse, issued, self.settings.half_life, full, wake)
         self.stack.callback(self.sources.stop)
+        if self.settings.control is not None:
+            self.settings.control.rouse(self.sources.wake)
         deliveries = list(outlets.deliveries.values())
         readings.attach(self.sources, feeds, deliveries, outlets.letters, self.schedule)
         self.begun = stopwatch() if begun is None else begun
@@ -116,9 +119,15 @@ class Run(Carrier):
     ) -> None:
         """Create the loop, and the steering for it."""
         self.readings.workers = workers
-        asked, now = policy or self.settings.make_policy(), self.clock.now()
-        self.steering = Steering(self.settings, asked, self.readings, drops, now, self.recorder)
+        self._asked, now = policy or self.settings.make_policy(), self.clock.now()
+        self.steering = Steering(self.settings, self._asked, self.readings, drops, now, self.recorder)
         self.loop = Loop(self, policy, self.schedule, self.steering, self.recorder, manner, ended=ended)
+
+    def steer_on(self, drops: Sheddable, manner: Manner) -> Renewed:
+        """Create the steering for the network after a seam; its readings are set."""
+        self.readings.workers = self.steering.workers
+        self.steering = self.steering.follow(self.readings, drops, self.clock.now())
+        return Renewed(self.steering, manner)
 
     # What the loop reads
 
@@ -146,7 +155,26 @@ class Run(Carrier):
         """Whether a policy may wait for more tuples: they may still come, and will be let in."""
         return not self.sources.ended and not self.full
 
+    # Commands
+
+    def answer(self, ask: Ask) -> None:
+        """Answer a question about the run; what is wrong with it is the caller's, not the run's."""
+        if not ask.answer.set_running_or_notify_cancel():
+            return
+        try:
+            ask.answer.set_result(ask.question(self))
+        except Exception as error:
+            ask.answer.set_exception(error)
+
     # Instructions of the loop
+
+    def begin_seam(self, seal: Seal) -> None:
+        """Begin a seam. Carriers that cannot are not asked to."""
+        raise NotImplementedError
+
+    def exchange(self) -> Renewed:
+        """Exchange the network. Carriers that cannot are not asked to."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Stop reading from sources."""

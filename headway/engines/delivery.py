@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from headway.connectors.memory import DiscardSink
 from headway.connectors.protocol import Writer
 from headway.fading import Faded, left_after
 from headway.network import Output
-from headway.network.qos import Graph
+from headway.network.qos import Graph, QoS
 from headway.network.schema import Schema
 from headway.trains import Train, is_constant
 
@@ -40,6 +40,16 @@ class Delivered(NamedTuple):
 def _sum(values: Floats | Mask, times: Counts | None) -> float:
     """Return the sum of values, weighted by `times` if given; weighting long trains costs several times as much."""
     return float(values.sum() if times is None else (values * times).sum())
+
+
+class Listener(Protocol):
+    """Gets what an output delivers."""
+
+    def hear(self, batch: pa.RecordBatch) -> None:
+        """Take a batch; must not block for long."""
+
+    def end(self, reason: str) -> None:
+        """Take note that nothing more will come; the reason is empty at the regular end of a run."""
 
 
 class LatencyHistogram:
@@ -94,11 +104,9 @@ class Delivery:
     ) -> None:
         """Deliver to a writer; in the recent utility, a tuple's weight halves every `half_life` seconds."""
         self.name = output.name
-        self._graph = output.qos.latency
-        self._good = float("inf") if self._graph is None else self._graph.good_until
         self._late = 0
-        value = output.qos.value
-        self._value = None if value is None else (schema.index(value.field), value.graph)
+        self._fields = schema
+        self.judge(output.qos)
         self._worth = 0.0  # utilities by value, summed
         self._valued = 0
         self.watch: Callable[[Floats], None] | None = None
@@ -108,6 +116,7 @@ class Delivery:
         self._writer = writer
         self._discarded = isinstance(writer, DiscardSink)  # then no batches need to be made
         self._clock = clock
+        self._listeners: tuple[Listener, ...] = ()
         self._lock = threading.Lock()
         self._latencies = LatencyHistogram()
         self._measured: list[Counts] = []
@@ -122,6 +131,29 @@ class Delivery:
         self.held: Floats = np.zeros(1)
         """Seconds from the latest result's timestamp to the arrival that triggered it; 0 before the first one."""
 
+    def judge(self, qos: QoS) -> None:
+        """Measure by these graphs from now on."""
+        self._graph = qos.latency
+        self._good = float("inf") if self._graph is None else self._graph.good_until
+        self._value = None if qos.value is None else (self._fields.index(qos.value.field), qos.value.graph)
+
+    def listen(self, listener: Listener) -> None:
+        """Let a listener have every batch from now on."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+    def forget(self, listener: Listener) -> None:
+        """Give a listener nothing more."""
+        with self._lock:
+            self._listeners = tuple([one for one in self._listeners if one is not listener])
+
+    def end(self, reason: str) -> None:
+        """Tell all listeners that nothing more will come."""
+        with self._lock:
+            listeners, self._listeners = self._listeners, ()
+        for listener in listeners:
+            listener.end(reason)
+
     def deliver(self, train: Train, moments: Counts | None = None) -> None:
         """Hand a train to the sink. May block, which holds the run back.
 
@@ -131,12 +163,14 @@ class Delivery:
         if count == 0:
             return
         batch = None
-        if not self._discarded:
+        if not self._discarded or self._listeners:
             arrays = [export(column) for export, column in zip(self._exporters, train.columns, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         with self._lock:
             if batch is not None:
                 self._writer.write(batch)
+                for listener in self._listeners:
+                    listener.hear(batch)
             if self._value is not None:
                 self._note_values(train.columns[self._value[0]], self._value[1])
             self.tuples += count

@@ -118,11 +118,13 @@ class Carrier(Protocol):
     def answer(self, ask: Ask) -> None:
         """Answer a question about the run, or do what concerns single boxes."""
 
-    def seal(self, seal: Seal) -> None:
+    def begin_seam(self, seal: Seal) -> None:
         """Carry out `Seal`."""
+        raise NotImplementedError
 
-    def swap(self) -> Renewed:
+    def exchange(self) -> Renewed:
         """Carry out `Swap`."""
+        raise NotImplementedError
 
     def start(self, start: Start) -> Started:
         """Carry out `Start`."""
@@ -147,7 +149,7 @@ class Loop:
     ) -> None:
         """Set up a run. `policy=None` means there is nothing to decide; `ended` that the end has already arrived."""
         self._carrier = carrier
-        self._policy = policy
+        self.policy = policy
         self._schedule = schedule
         self._steering = steering
         self._recorder = recorder
@@ -174,7 +176,7 @@ class Loop:
     @property
     def _unscheduled(self) -> str | None:
         """Why commands to the scheduler are refused, if there is none."""
-        return f"policy '{self._schedule.policy}' runs without a scheduler" if self._policy is None else None
+        return f"policy '{self._schedule.policy}' runs without a scheduler" if self.policy is None else None
 
     @property
     def planning_seconds(self) -> float:
@@ -207,7 +209,7 @@ class Loop:
             if manner.ends_at_once and sources.ended and not self._ended:
                 self._ended = True
                 yield End()
-            if now >= steering.next and self._policy is not None:
+            if now >= steering.next and self.policy is not None:
                 self._look(now)
             rests = self.paused or self._exchanging
             ready, begun, refused = rests, 0, False
@@ -270,8 +272,8 @@ class Loop:
             self._only = None if only is None else Start((only,), None, 0, None)
             self._until = self._overtaken = None
             self._seen = False
-            if self._policy is not None:
-                self._memory = self._steering.begin(self._policy.start())
+            if self.policy is not None:
+                self._memory = self._steering.begin(self.policy.start())
 
     @property
     def _exchanging(self) -> bool:
@@ -301,14 +303,14 @@ class Loop:
                 refused = self._unscheduled or adapts
                 if self._steering.takes(f"policy {wanted}", now, refused):
                     schedule = replace(self._schedule, policy=wanted)
-                    self._schedule, self._policy = schedule, schedule.make_policy()
-                    self._memory, self.preemptive, self._only = self._policy.start(), self._policy.preemptive, None
+                    self._schedule, self.policy = schedule, schedule.make_policy()
+                    self._memory, self.preemptive, self._only = self.policy.start(), self.policy.preemptive, None
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:
         """Return whether it is time to plan; this clears the moment at which the policy asked for another plan."""
         switching = self._manner.virtual and self.preemptive
         due = self._until is not None and this.now >= self._until
-        asks = self._policy is not None and (
+        asks = self.policy is not None and (
             self._carrier.free > 0 or (switching and (arrived or due or this.ended > 0))
         )
         if asks or not switching:
@@ -331,7 +333,7 @@ class Loop:
                 moments.append(due)
             if deadline is not None:
                 moments.append(deadline)
-        looks = self._policy is not None and (busy or (moments and self._steering.active))
+        looks = self.policy is not None and (busy or (moments and self._steering.active))
         return Wait(min(moments, default=NEVER), self._steering.next if looks else NEVER)
 
     def _look(self, now: int) -> None:
@@ -359,9 +361,9 @@ class Loop:
             self.planning += stopwatch() - begun
 
     def _ask(self, snapshot: Snapshot) -> Plan:
-        assert self._policy is not None
+        assert self.policy is not None
         try:
-            plan, after = self._policy.plan(snapshot, self._memory)
+            plan, after = self.policy.plan(snapshot, self._memory)
             plan = _checked(plan, snapshot)
         except HeadwayError:
             raise
@@ -370,7 +372,7 @@ class Loop:
         self.plans += 1
         self._seen = True
         if self._recorder is not None:
-            self._recorder.plan(snapshot, self._policy, self._memory, plan)
+            self._recorder.plan(snapshot, self.policy, self._memory, plan)
         self._memory = after
         before, self._overtaken = self._overtaken, None
         if before is not None and plan.steps and plan.steps[0].unit != before and snapshot.waiting[before]:
@@ -430,8 +432,8 @@ def drive(loop: Loop, carrier: Carrier) -> None:
                 case End():
                     carrier.end()
                 case Seal():
-                    carrier.seal(instruction)
+                    carrier.begin_seam(instruction)
                 case Swap():
-                    answer = carrier.swap()
+                    answer = carrier.exchange()
                 case Close():
                     carrier.close()

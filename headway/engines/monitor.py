@@ -92,6 +92,12 @@ class Monitor:
         self._is_overloaded = False
         self._spells = 0
 
+    def count_on(self, before: Monitor) -> None:
+        """Continue to count the overloads that the monitor before a seam has seen."""
+        self._overloaded, self._spells = before._overloaded, before._spells
+        if before._history.outputs == self._history.outputs:
+            self._history = before._history
+
     def look(self, now: int, keep: Floats, forced: frozenset[int]) -> Observation:
         """Return the observation; `keep` is the share now kept, by site.
 
@@ -247,7 +253,7 @@ class History:
     def __init__(self, start: int, outputs: Sequence[str], most: int = MOST) -> None:
         """Start empty; moments are relative to `start`."""
         self._start = start
-        self._outputs = tuple(outputs)
+        self.outputs = tuple(outputs)
         self._most = most
         self._looks: list[Look] = []
         self._every = 1
@@ -259,7 +265,7 @@ class History:
         if self._skipped < self._every:
             return
         self._skipped = 0
-        few = len(self._outputs) <= FEW
+        few = len(self.outputs) <= FEW
         self._looks.append(look if few else look._replace(delivered=_NONE, late=_NONE, latency=_NONE))
         if len(self._looks) > self._most:
             del self._looks[::2]
@@ -271,7 +277,7 @@ class History:
         In networks with many outputs, only the columns of the whole run are included. Latencies and shares are None
         where nothing was delivered.
         """
-        looks, outputs = self._looks, list(enumerate(self._outputs if len(self._outputs) <= FEW else ()))
+        looks, outputs = self._looks, list(enumerate(self.outputs if len(self.outputs) <= FEW else ()))
         told: dict[str, Any] = {"moment": [(look.moment - self._start) / SECOND for look in looks]}
         for name in ("load", "kept", "capacity", "backlog"):
             told[name] = [getattr(look, name) for look in looks]

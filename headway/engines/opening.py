@@ -178,6 +178,16 @@ class Destination(NamedTuple):
         return open_sink(self.output.name, self.schema, self.what, self.base, self.trust)
 
 
+def destination_of(checked: CheckedNetwork, settings: RunSettings, output: Output) -> Destination:
+    """Return where an output goes."""
+    network, schema = checked.network, checked.output_schema(output.name)
+    if output.name not in settings.outputs:
+        return Destination(output, schema, thaw(output.sink), network.folder, network.trust)
+    what = settings.outputs[output.name]
+    what = {"discard": None} if what is None or output.view else what
+    return Destination(output, schema, what, None, network.trust.by_operator())
+
+
 class Outlet:
     """One output: its sink, and the measurements of what is delivered there."""
 
@@ -214,25 +224,34 @@ class Outlets(Generic[AnOutlet]):
         make: Callable[[Destination], AnOutlet],
     ) -> None:
         """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted."""
-        self._stopping = stopping
+        self._stopping, self._settings, self._make = stopping, settings, make
+        self.retired: dict[str, AnOutlet] = {}
+        """The outputs that were removed while it ran, by name."""
         self._letters: list[Writer] = []  # the writer of their file, if the user wants one
         self._complete = False
         self.outlets: dict[str, AnOutlet] = {}
         stack.callback(self._abort)
-        network = checked.network
         with stopping.held():  # a signal must not come between opening a file and registering it for cleanup
-            for output in network.outputs:
-                name, schema = output.name, checked.output_schema(output.name)
-                if name in settings.outputs:
-                    what = settings.outputs[name]
-                    what = {"discard": None} if what is None else what
-                    to = Destination(output, schema, what, None, network.trust.by_operator())
-                else:
-                    to = Destination(output, schema, thaw(output.sink), network.folder, network.trust)
-                self.outlets[name] = make(to)
+            for output in checked.network.outputs:
+                self.outlets[output.name] = make(destination_of(checked, settings, output))
             if settings.dead_letters is not None:
                 self._letters = [open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)]
             self.letters = DeadLetters(settings.strict, self._letters[0].write if self._letters else None)
+
+    def exchange(self, checked: CheckedNetwork, destinations: Mapping[str, Destination]) -> None:
+        """Deliver to the outputs of another network: some are new, some go on, and the others are complete."""
+        before, self.outlets = self.outlets, {}
+        for output in checked.network.outputs:
+            name = output.name
+            with self._stopping.held():
+                one = self._make(destinations[name]) if name in destinations else before.pop(name)
+                self.outlets[name] = one
+            one.delivery.judge(output.qos)
+        for name, one in before.items():
+            one.prepare()
+            one.writer.close()
+            one.delivery.end(f"output '{name}' was removed")
+            self.retired[name] = one
 
     @property
     def deliveries(self) -> dict[str, Delivery]:
@@ -252,7 +271,8 @@ class Outlets(Generic[AnOutlet]):
         for writer in self._writers():
             writer.close()
         self._complete = True
-        return {name: table for name, one in self.outlets.items() if (table := one.table) is not None}
+        every = {**self.retired, **self.outlets}
+        return {name: table for name, one in every.items() if (table := one.table) is not None}
 
     def _writers(self) -> list[Writer]:
         return [*(one.writer for one in self.outlets.values()), *self._letters]

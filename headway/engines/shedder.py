@@ -34,8 +34,12 @@ class Shedder:
         drops: Sheddable,
         log: ChangeLog,
         tables: Mapping[str, Any] | None = None,
+        before: Shedder | None = None,
     ) -> None:
-        """Start without drop boxes; without settings nothing is dropped until an adaptive layer asks for it."""
+        """Start without drop boxes; without settings nothing is dropped until an adaptive layer asks for it.
+
+        What the shedder `before` a seam has dropped still counts.
+        """
         self._reading = reading
         self._drops = drops
         self._log = log
@@ -47,7 +51,10 @@ class Shedder:
         self._controller = Controller(self.settings, topology, sparing=drops.measures)
         self._memory = self._controller.start()
         self._may = settings is not None
-        self._off = False  # by command
+        self._off: bool = before is not None and before._off  # by command
+        self._past: dict[str, tuple[Counter[str], float]] = {} if before is None else before._so_far()
+        """By output: what was dropped before the latest seam, and the share that was kept."""
+        self._total: Counter[str] = Counter() if before is None else before._in_all()
         self.keep: Floats = np.ones(len(drops.sites))
         """The share now kept, by site."""
         self._held: tuple[int, str] = 0, ""  # looks at which it should have dropped but did not, and the latest reason
@@ -172,7 +179,7 @@ class Shedder:
 
     def lost(self) -> list[int]:
         """Return by output the tuples dropped on the way to it."""
-        lost = [0] * len(self._reading.topology.outputs)
+        lost = [self._past[name][0].total() if name in self._past else 0 for name in self._reading.topology.outputs]
         for site, counts in zip(self._drops.sites, self._dropped(), strict=True):
             for output in site.outputs if counts else ():
                 lost[output] += counts.total()
@@ -180,17 +187,8 @@ class Shedder:
 
     def outputs(self, delivered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return the summary's entry for each output, including its losses."""
-        topology, dropped = self._reading.topology, self._dropped()
-        shed = [Counter[str]() for _ in topology.outputs]
-        kept = np.ones(len(topology.outputs))
-        for site, counts in zip(self._drops.sites, dropped, strict=True):
-            lost = counts.total()
-            if not lost:
-                continue
-            seen = sum(self._drops.seen(entry) for entry in site.entries)
-            for output in site.outputs:
-                shed[output] += counts
-                kept[output] *= 1.0 - lost / max(seen, lost)
+        shed, kept = self._losses_so_far()
+        topology = self._reading.topology
         told = {}
         for at, (name, summary) in enumerate(delivered.items()):
             share = float(kept[at])
@@ -205,9 +203,34 @@ class Shedder:
             }
         return told
 
+    def _losses_so_far(self) -> tuple[list[Counter[str]], Floats]:
+        """Return by output what was dropped by reason, and the share that was kept."""
+        topology, dropped = self._reading.topology, self._dropped()
+        before = [self._past.get(name, (Counter[str](), 1.0)) for name in topology.outputs]
+        shed = [Counter(counts) for counts, _ in before]
+        kept: Floats = np.array([share for _, share in before], np.float64)
+        for site, counts in zip(self._drops.sites, dropped, strict=True):
+            lost = counts.total()
+            if not lost:
+                continue
+            seen = sum(self._drops.seen(entry) for entry in site.entries)
+            for output in site.outputs:
+                shed[output] += counts
+                kept[output] *= 1.0 - lost / max(seen, lost)
+        return shed, kept
+
+    def _so_far(self) -> dict[str, tuple[Counter[str], float]]:
+        """Return the losses by the names of outputs that have any."""
+        shed, kept = self._losses_so_far()
+        rows = zip(self._reading.topology.outputs, shed, kept.tolist(), strict=True)
+        return {name: (counts, share) for name, counts, share in rows if counts}
+
+    def _in_all(self) -> Counter[str]:
+        return sum(self._dropped(), Counter(self._total))
+
     def summary(self) -> dict[str, Any]:
         """Return the summary of load shedding."""
-        total: Counter[str] = sum(self._dropped(), Counter())
+        total = self._in_all()
         return {
             "strategy": self.settings.strategy if self._may else None,
             "dropped": dict(total),

@@ -47,23 +47,40 @@ class Steering:
         drops: Sheddable,
         now: int,
         recorder: Recorder | None,
+        before: Steering | None = None,
     ) -> None:
-        """Start watching; `policy` is the one the engine asks, a Master if a layer may change policies."""
+        """Start watching; `policy` is the one the engine asks, a Master if a layer may change policies.
+
+        After a seam, what has happened `before` still counts.
+        """
         self._settings = settings
+        self._policy, self._recorder = policy, recorder
         self._reading = reading
-        self._log = ChangeLog(now, recorder)
-        self._shedder = Shedder(settings.shed, reading, drops, self._log, settings.tables)
+        self._log: ChangeLog = ChangeLog(now, recorder) if before is None else before._log
+        old: Shedder | None = None if before is None else before._shedder
+        self._shedder: Shedder = Shedder(settings.shed, reading, drops, self._log, settings.tables, old)
         self._interval = self._shedder.settings.interval.nanoseconds
         # A look at a large network takes time; a run that only monitors can do it less often still.
         size = len(reading.topology.boxes) + len(reading.topology.outputs)
         self._interval *= max(1, size // (3 * _LARGE if settings.may_shed else _LARGE))
         self._monitor = Monitor(reading, drops, self._log, now, self._shedder.settings.headroom)
+        if before is not None:
+            self._monitor.count_on(before._monitor)
         self._observe_at = now + self._interval
         self._adapting: Adapting | None = None
         if settings.adaptive is not None:
             self._adapting = Adapting(settings.adaptive, policy, reading, self._log, now)
         self.next = self._observe_at
         self._plan_next()
+
+    def follow(self, reading: Reading, drops: Sheddable, now: int) -> Steering:
+        """Return the steering for the network after a seam."""
+        return Steering(self._settings, self._policy, reading, drops, now, self._recorder, self)
+
+    @property
+    def workers(self) -> int:
+        """The most steps that may be under way at once."""
+        return self._reading.workers
 
     def begin(self, memory: Any) -> Any:
         """Return the policy's initial memory for this run."""

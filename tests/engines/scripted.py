@@ -75,6 +75,9 @@ class Scripted:
     deadline: int | None = None
     waiting: Sequence[int] = (0, 0)
     ready: bool = False
+    awaiting: bool = False
+    settled: bool = True
+    drained: bool = True
     seen: list[bool] = field(default_factory=list)
     at_work: Sequence[bool] = (False, False)
 

@@ -12,7 +12,7 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.columns import quiet
 from headway.engines.carrier import Given, giving
-from headway.engines.instructions import Manner, Round, Start, Started, Wait
+from headway.engines.instructions import Manner, Renewed, Round, Start, Started, Wait
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import drive
@@ -20,7 +20,7 @@ from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Parts, Process, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine
-from headway.scheduling.policy import Step
+from headway.scheduling.policy import Policy, Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
 
@@ -64,10 +64,22 @@ class Local(Process):
         self._bytes_before = 0
         self._byte_time = 0.0  # bytes in queues, integrated over nanoseconds
         policy = self.settings.make_policy()
+        drops = RuntimeDrops(self.readings, self.train, self._effort)
+        self.steer(self.worker_count, policy, drops, self._manner(policy))
+
+    def exchanged(self) -> Renewed:
+        """Prepare for the network after a seam."""
+        self.peak = max(self.peak, self._steps.peak)
+        self._steps = StepRunner(self.runtime, self.units, self.settings.memory, self.worker_count)
+        self._parts = Parts()
+        drops = RuntimeDrops(self.readings, self.train, self._effort)
+        assert self.loop.policy is not None
+        return self.steer_on(drops, self._manner(self.loop.policy))
+
+    def _manner(self, policy: Policy) -> Manner:
         only = self._only_step(policy.indifferent)
         self._cursors = self.runtime.cursors if only else list[Cursor]()
-        drops = RuntimeDrops(self.readings, self.train, self._effort)
-        self.steer(self.worker_count, policy, drops, Manner(only=only))
+        return Manner(only=only)
 
     def _only_step(self, indifferent: bool) -> Step | None:
         """Return the only step that any plan could contain, or None.

@@ -276,9 +276,9 @@ class StepRunner:
             result = runtime.run(box, trains)
             self._pass_on(step, box.arcs, result.outputs)
             return result
-        fused = call.slim if call.next is not None and call.next.idle else call.fused
+        fused = call.slim if call.next is not None and call.next.idle and not call.next.apart else call.fused
         for cursor in call.within:
-            if not cursor.idle:
+            if not cursor.idle or cursor.apart:
                 fused = None
         if fused is not None:
             _, result = runtime.call(call.boxes, fused, None, trains)
@@ -309,10 +309,15 @@ class StepRunner:
                 for delivery in arc.deliveries:
                     delivery.deliver(train)
                 runtime.delivering += stopwatch() - begun
-            cursors = arc.queue.cursors
-            if len(cursors) == 1:
+            cursors, listeners = arc.queue.cursors, arc.queue.listeners
+            if len(cursors) == 1 and not listeners:
                 consumer = runtime.boxes[int(runtime.cursor_box[cursors[0].number])]
-                if consumer.index in step.within and len(consumer.cursors) == 1 and cursors[0].idle:
+                if (
+                    consumer.index in step.within
+                    and len(consumer.cursors) == 1
+                    and cursors[0].idle
+                    and not cursors[0].apart
+                ):
                     arc.handed += len(train.numbers)
                     if cursors[0].drop is not None:
                         train = cursors[0].drop.sift(train)
@@ -323,7 +328,7 @@ class StepRunner:
                     if train.end:
                         cursors[0].ended = True
                     continue
-            if cursors:
+            if cursors or listeners:
                 begun = stopwatch()
                 arc.queue.push(train)
                 runtime.storage += stopwatch() - begun

@@ -7,10 +7,14 @@ from typing import ClassVar, NoReturn
 
 from headway.clock import SECOND, stopwatch
 from headway.connectors.protocol import Reader
+from headway.engines.alteration import Alteration
 from headway.engines.carrier import Given, Run
+from headway.engines.control import Alter
+from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Runtime
+from headway.engines.process.seams import Seam
 from headway.errors import HeadwayError, RunError, raised
 
 _MOST_READ = 65_536
@@ -41,6 +45,7 @@ class Process(Run):
     virtual: ClassVar[bool] = False
     """Whether time is virtual."""
     readings: RuntimeReading
+    _alter: Alter
 
     def __init__(self, given: Given) -> None:
         checked, settings, clock, stack, stopping = given
@@ -60,6 +65,7 @@ class Process(Run):
         full = (lambda: True) if self.virtual else self.filled  # in virtual time, a pull reads once
         super().__init__(given, readings, outlets, self.feeds, letters.refuse, chunk=chunk, enough=chunk, full=full)
         self._timed = [box for box in self.runtime.boxes if box.timed]
+        self._seam: Seam | None = None
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Return a source's reader as this carrier needs it."""
@@ -68,7 +74,7 @@ class Process(Run):
     @property
     def queued(self) -> int:
         """The bytes in queues."""
-        return self.runtime.board.bytes
+        return self.runtime.board.bytes + (0 if self._seam is None else self._seam.bytes)
 
     @property
     def deadline(self) -> int | None:
@@ -91,6 +97,60 @@ class Process(Run):
         if self.sources.pull(asks):
             self.entered()
         self.intake += stopwatch() - begun
+
+    # Seams
+
+    def begin_seam(self, seal: Seal) -> None:
+        """Begin a seam."""
+        alter = seal.alter
+        self._seam = Seam(self.runtime, alter.alteration, self.sources.seam())
+        self._alter = alter
+        alter.sealed.set_result(self._seam.number)
+
+    @property
+    def drained(self) -> bool:
+        """Whether all boxes that end at the seam have processed everything up to it."""
+        return self._seam is None or self._seam.drained
+
+    def exchange(self) -> Renewed:
+        """Exchange the network for the one after the seam."""
+        seam = self._seam
+        assert seam is not None
+        seam.flush()
+        alteration, settings = seam.alteration, self.settings
+        self.checked = checked = alteration.new
+        letters = self.outlets.letters
+        self.outlets.exchange(checked, alteration.destinations)
+        tables = {**(settings.tables or {}), **alteration.tables}
+        deliveries, fading = self.outlets.deliveries, settings.fading
+        self.runtime = Runtime(checked, deliveries, tables, letters, self.clock, *fading, heir=seam.heir())
+        self.units = settings.schedule.units(self.runtime.topology)
+        self.traversal = settings.schedule.make_traversal(self.runtime.topology)
+        self._exchange_feeds(alteration)
+        self.readings = RuntimeReading(checked, self.runtime, self.units)
+        self.readings.attach(self.sources, self.feeds, list(deliveries.values()), letters, self.schedule)
+        self._timed = [box for box in self.runtime.boxes if box.timed]
+        self._seam = None
+        renewed = self.exchanged()
+        self._alter.done.set_result(seam.number)
+        return renewed
+
+    def _exchange_feeds(self, alteration: Alteration) -> None:
+        """Go on with the feeds of sources that stay, and begin those of new ones."""
+        old = {feed.name: feed for feed in self.feeds}
+        for name in (*alteration.changes.sources_removed, *alteration.changes.sources_changed):
+            old.pop(name).reader.close()
+        self.feeds = [
+            self.runtime.connect(old[source.name])
+            if source.name in old
+            else self.runtime.feed(source.name, alteration.readers[source.name])
+            for source in self.checked.network.sources
+        ]
+        self.sources.exchange(self.feeds)
+
+    def exchanged(self) -> Renewed:
+        """Prepare this carrier for the network after a seam."""
+        raise NotImplementedError
 
     @property
     def waiting(self) -> int:

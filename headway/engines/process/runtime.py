@@ -55,6 +55,11 @@ class Arc:
             delivery.deliver(train)
         self.queue.push(train)
 
+    def promise(self, number: int) -> None:
+        """Let it be known that nothing more up to an arrival number will come."""
+        if number > self.queue.progress:
+            self.queue.progress = number
+
 
 class Heir(NamedTuple):
     """What a runtime takes over from the one before it."""
@@ -224,12 +229,13 @@ class Runtime:
     def feed(self, source: str, reader: Reader) -> Feed:
         """Return the feed that reads a source and pushes its tuples to the source's arc."""
         arc = self.arcs[source]
+        return Feed(source, reader, arc.push, arc.promise, Train.empty(arc.schema))
 
-        def promise(number: int) -> None:
-            if number > arc.queue.progress:
-                arc.queue.progress = number
-
-        return Feed(source, reader, arc.push, promise, Train.empty(arc.schema))
+    def connect(self, feed: Feed) -> Feed:
+        """Let a feed push to the arc that its source has here; return it."""
+        arc = self.arcs[feed.name]
+        feed.push, feed.promise = arc.push, arc.promise
+        return feed
 
     def flows(self) -> dict[str, int]:
         """Return the tuple count of each arc that is read or delivered.

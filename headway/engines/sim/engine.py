@@ -21,7 +21,7 @@ from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Wrapped
 from headway.engines.carrier import Given, giving
 from headway.engines.ingest import blame
-from headway.engines.instructions import AT_ONCE, Manner, Round, Start, Started, Wait
+from headway.engines.instructions import AT_ONCE, Manner, Renewed, Round, Start, Started, Wait
 from headway.engines.loop import drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.process.capacity import Effort
@@ -31,6 +31,7 @@ from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
+from headway.scheduling.policy import Policy
 from headway.scheduling.snapshot import Snapshot
 
 _STUCK = 10_000
@@ -58,23 +59,14 @@ class Simulation(Process):
     engine = "sim"
     virtual = True
     clock: ManualClock
+    _following: Following | None
 
     def __init__(self, given: Given) -> None:
         super().__init__(given)
         settings = self.settings
-        for box in self.runtime.boxes:
-            box.kernel = box.kernel.without_burning()
-        model = settings.model or Model()
-        self._costs = Costs(self.checked, model)
-        self._costs.declare(self.runtime.statistics)
         count = settings.workers or 1
         policy = settings.make_policy()
-        # A preemptive policy is asked at any time, and several workers share no rounds: those remain exact.
-        follows = model.like == LOCAL and count == 1 and not policy.preemptive
-        self._processors = Processors(
-            self.runtime, self.readings, self._costs, count, self.traversal, self.recorder, together=follows
-        )
-        self._following = Following(self._processors, self._costs) if follows else None
+        self._furnish(count, policy)
         self._spare = 0  # nanoseconds in which processors were idle
         self._queued_time = 0  # bytes in queues, integrated over nanoseconds
         self._issued = self.sources.issued  # when the round began
@@ -85,6 +77,41 @@ class Simulation(Process):
         self._looked = 0
         drops = RuntimeDrops(self.readings, self.train, self._effort)
         self.steer(count, policy, drops, Manner(virtual=self.virtual))
+
+    def _furnish(self, count: int, policy: Policy, before: Processors | None = None) -> None:
+        """Make the processors for the network as it is now; what those `before` a seam have done still counts."""
+        for box in self.runtime.boxes:
+            box.kernel = box.kernel.without_burning()
+        model = self.settings.model or Model()
+        self._costs = Costs(self.checked, model)
+        self._costs.declare(self.runtime.statistics)
+        # A preemptive policy is asked at any time, and several workers share no rounds: those remain exact.
+        follows = model.like == LOCAL and count == 1 and not policy.preemptive
+        self._processors = Processors(
+            self.runtime, self.readings, self._costs, count, self.traversal, self.recorder, together=follows
+        )
+        intake = 0 if before is None or self._following is None else self._following.intake
+        self._following = Following(self._processors, self._costs) if follows else None
+        if before is not None:
+            self._processors.count_on(before)
+            if self._following is not None:
+                self._following.intake = intake
+
+    @property
+    def settled(self) -> bool:
+        """Whether the network could be exchanged now."""
+        return not self._processors.busy
+
+    def exchange(self) -> Renewed:
+        """Exchange the network; calls that were preempted end at once."""
+        self._processors.complete()
+        return super().exchange()
+
+    def exchanged(self) -> Renewed:
+        """Prepare for the network after a seam."""
+        assert self.loop.policy is not None
+        self._furnish(self._processors.count, self.loop.policy, self._processors)
+        return self.steer_on(RuntimeDrops(self.readings, self.train, self._effort), Manner(virtual=self.virtual))
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""

@@ -54,10 +54,22 @@ class Processors:
         self._together = together
         """Whether all results of a call leave when it ends, instead of each when the tuple that caused it is done."""
 
+    def count_on(self, before: Processors) -> None:
+        """Continue the counts of the processors before a seam."""
+        self.worked, self.fetched, self.preemptions = before.worked, before.fetched, before.preemptions
+
     @property
     def busy(self) -> bool:
         """Whether a step is under way."""
         return self.free < self.count
+
+    def complete(self) -> None:
+        """End all calls that were preempted, whatever is left of them; their steps are over."""
+        for work in self._preempted.values():
+            self._end_call(work)
+            self._runtime.release(self._readings.members.boxes[work.unit])
+            self._record(work, self._runtime.clock.now(), preempted=False)
+        self._preempted.clear()
 
     @property
     def next_end(self) -> int | None:
@@ -265,7 +277,7 @@ class Processors:
                 moments = np.full(len(train), call.end, np.int64) if self._together else call.leaving(train)
                 for delivery in arc.deliveries:
                     delivery.deliver(train, moments)
-            if arc.queue.cursors:
+            if arc.queue.cursors or arc.queue.listeners:
                 arc.queue.push(train)
                 for cursor in arc.queue.cursors:
                     consumer = int(self._runtime.cursor_box[cursor.number])

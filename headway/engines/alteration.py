@@ -1,0 +1,86 @@
+"""Alterations: a change of the running network, prepared as far as it can be before the seam.
+
+Whoever asks for a change prepares it in a thread of their own. Everything that can be wrong is found out there, so that
+the loop only exchanges what is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.checking import CheckedNetwork
+from headway.connectors.protocol import Reader
+from headway.engines.opening import Destination
+from headway.kernels.kernel import Kernel
+from headway.living.changes import Changes
+from headway.living.fragments import Since
+from headway.program import Program, compile_program
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a box that begins at the seam reads of a connection point."""
+
+    point: str
+    since: Since | None = None
+    """How far back; None: from the oldest tuple kept."""
+    ends: bool = False
+    """Whether its input ends at the seam."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """A change of the running network. Both networks are plain ones, as `headway.expansion.expand` returns them."""
+
+    old: CheckedNetwork
+    new: CheckedNetwork
+    changes: Changes
+    program: Program
+    kernels: Mapping[str, Kernel]
+    """By box that begins: its kernel."""
+    readers: Mapping[str, Reader] = field(default_factory=dict)
+    """By source that is new: its reader."""
+    destinations: Mapping[str, Destination] = field(default_factory=dict)
+    """By output that is new: where it goes."""
+    histories: Mapping[tuple[str, int], History] = field(default_factory=dict)
+    """By box that begins and input: the history that it reads first."""
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    what: str = ""
+    """The command in a few words, for the log."""
+
+    @property
+    def beginning(self) -> frozenset[str]:
+        """The boxes of the new network that do not simply go on."""
+        return frozenset([*self.changes.begins, *self.changes.carried])
+
+
+def prepare_alteration(
+    old: CheckedNetwork,
+    new: CheckedNetwork,
+    changes: Changes,
+    before: Program,
+    tables: Mapping[str, Any] | None,
+    readers: Callable[[str], Reader],
+    destinations: Callable[[str], Destination],
+    histories: Mapping[tuple[str, int], History],
+    what: str,
+) -> Alteration:
+    """Compile and open what a change needs; raise a HeadwayError for what cannot be."""
+    program = compile_program(new, before=before, same=frozenset(changes.kept))
+    begin = {*changes.begins, *changes.carried}
+    contents = program.load_tables(tables, begin)
+    kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
+    return Alteration(
+        old,
+        new,
+        changes,
+        program,
+        kernels,
+        {name: readers(name) for name in (*changes.sources_added, *changes.sources_changed)},
+        {name: destinations(name) for name in changes.outputs_added},
+        histories,
+        dict(tables or {}),
+        what,
+    )
