@@ -21,7 +21,7 @@ from headway.engines.delivery import Delivery
 from headway.engines.runs import RunSettings
 from headway.engines.signals import Stopping
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError
-from headway.network import Network, Output, Table, thaw
+from headway.network import Network, Output, Source, Table, thaw
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -138,27 +138,30 @@ def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
 
 def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> list[Reader]:
     """Return a reader for each source, from the run's inputs or else the network file; `stack` closes them."""
-    network = checked.network
     readers: list[Reader] = []
-    for source in network.sources:
-        given = settings.inputs.get(source.name, thaw(source.connector))
-        if given is None:
-            raise InputError(
-                f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
-            )
-        own = source.name in settings.inputs
-        reader = open_source(
-            source.name,
-            source.schema,
-            given,
-            rate=settings.rates.get(source.name),
-            strict=settings.strict,
-            base=None if own else network.folder,
-            trust=network.trust.by_operator() if own else network.trust,
-        )
+    for source in checked.network.sources:
+        reader = open_reader(checked, settings, source)
         stack.callback(reader.close)
         readers.append(reader)
     return readers
+
+
+def open_reader(checked: CheckedNetwork, settings: RunSettings, source: Source) -> Reader:
+    """Return a reader for one source."""
+    network = checked.network
+    given = settings.inputs.get(source.name, thaw(source.connector))
+    if given is None:
+        raise InputError(f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file")
+    own = source.name in settings.inputs
+    return open_source(
+        source.name,
+        source.schema,
+        given,
+        rate=settings.rates.get(source.name),
+        strict=settings.strict,
+        base=None if own else network.folder,
+        trust=network.trust.by_operator() if own else network.trust,
+    )
 
 
 class Destination(NamedTuple):

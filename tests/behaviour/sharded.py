@@ -253,7 +253,8 @@ class _Run:
             if row.lane == READINGS:
                 self.note(unit, row)
             elif row.lane == LETTERS:
-                self.letters.add([tuple(one) for one in json.loads(row.train)])
+                letters = [tuple(one) for one in json.loads(row.train)]
+                self.letters.add([one for one in letters if one[0] in unit.cut.owned])
             else:
                 lanes.setdefault(row.lane, []).append(row)
         for number, parts in lanes.items():
@@ -270,7 +271,7 @@ class _Run:
     def note(self, unit: _Unit, row: Row) -> None:
         found: dict[str, Any] = json.loads(row.train)
         for name, counts in found["boxes"].items():
-            self.ignored[name] += counts[-1]
+            self.ignored[name] += counts[-1] * (name in unit.cut.owned)
         if "deadline" not in found:
             return  # of the front, which has no windows
         if found["deadline"] is not None:

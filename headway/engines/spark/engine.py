@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
+from headway.engines.alteration import Alteration
 from headway.engines.carrier import Given, Run, giving
-from headway.engines.instructions import AT_ONCE, Manner, Round, Start, Started, Wait
+from headway.engines.control import Alter
+from headway.engines.instructions import AT_ONCE, Manner, Renewed, Round, Seal, Start, Started, Wait
 from headway.engines.loop import drive
 from headway.engines.runs import RunResult, RunSettings
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
-from headway.engines.spark.driver.queries import describe_gone
+from headway.engines.spark.driver.queries import RunningUnit, describe_gone
 from headway.engines.spark.driver.reading import QueryReading, commit_letters
-from headway.errors import RunError
+from headway.engines.spark.driver.seams import pending_in, read_back, resumed, written
+from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 
 _PULL_EVERY = SECOND // 50
 """Least interval between pulls from sources that deliver continually: often enough for any micro-batch."""
 _CHUNK = 65_536
+_MOST = 1_000_000
+"""Most tuples that a query gets at a time on its way to a seam."""
 _BACKLOG = 2_000_000
 """Tuples that may wait for a unit before sources without rates are held back."""
 
@@ -36,6 +43,7 @@ class SparkEngine:
         With a state directory, the first signal only stops the run, and it can be continued. While queries start, the
         first one aborts.
         """
+        checked = resumed(checked, settings)
         with giving(checked, settings, settings.clock or WallClock()) as given:
             stopping = given.stopping
             backend = Backend(given)
@@ -46,7 +54,7 @@ class SparkEngine:
                 if started:
                     drive(run.loop, run)
                     if run.loop.stopped_by is not None and settings.state is not None:
-                        run.seal()  # what is logged but not processed continues in a later run
+                        run.write()  # what is logged but not processed continues in a later run
                 stopped_by = stopping.by
             except Exception as error:
                 if backend.queries.alive(error):
@@ -83,22 +91,34 @@ class Granting(Run):
             issued=max(log.issued, *(unit.position for unit in units)),
             wake=backend.wake,
             begun=backend.begun,
+            confirms=False,
         )
-        for unit in units:
-            backend.sifting.clear(unit.id, unit.position)  # drops before a crash were for the load at that time
-        drops = QueryDrops(self.readings, backend.sifting, backend.queries.parallelism)
-        backend.takings.sifted = drops.count
+        drops = self._drop_boxes()
         # Half of a step's time is not computing, so another unit can use it at little cost. With one worker instead of
         # two on two cores, urgent results waited for long steps of other units (5 s instead of 3 s at worst).
         workers = max(1, min(settings.workers or backend.queries.parallelism, len(units)))
-        manner = Manner(ends_at_once=True, keeps=settings.state is not None, logs=True)
-        self.steer(workers, settings.make_policy(), drops, manner, ended=log.end is not None)
+        self._manner = Manner(ends_at_once=True, keeps=settings.state is not None, logs=True)
+        self.steer(workers, settings.make_policy(), drops, self._manner, ended=log.end is not None)
         if log.end is not None:
             self.sources.stop()
         elif backend.recovered:
             self.sources.go_on(log.newest.reached, log.newest.positions)
             if any(box.spec.timeout is not None for box in self.checked.order):
                 self.sources.tick()  # windows may have timed out between the processes
+        found = pending_in(log, backend.state.seam)
+        if found is not None and found.seam is not None:
+            self._alter = Alter(read_back(found.seam, self.checked, settings), Future(), Future())
+            backend.seams.begin(found.issued, self._alter.alteration, *backend.seams.plan(self._alter.alteration))
+            self.loop.go_on(self._alter)
+
+    def _drop_boxes(self) -> QueryDrops:
+        """Return the places for drop boxes, which drop nothing so far."""
+        backend = self._backend
+        for unit in backend.units:
+            backend.sifting.clear(unit.id, unit.position)  # drops so far were for the load at that time
+        drops = QueryDrops(self.readings, backend.sifting, backend.queries.parallelism)
+        backend.takings.sifted = drops.count
+        return drops
 
     # What the loop reads
 
@@ -115,7 +135,8 @@ class Granting(Run):
     @property
     def free(self) -> int:
         """How many grants can be given now."""
-        return max(0, self.readings.workers - sum(unit.busy for unit in self._backend.units))
+        under_way = sum(unit.busy and not unit.starting for unit in self._backend.units)
+        return max(0, self.readings.workers - under_way)
 
     @property
     def busy(self) -> bool:
@@ -139,6 +160,8 @@ class Granting(Run):
     def begin(self) -> Round:
         """Begin a round: check which units have committed."""
         heard = self._backend.listen()
+        if self.awaiting and not self.loop.paused:
+            self._hurry()
         self.peak = max(self.peak, self.queued)
         now = self.clock.now()
         if self.recorder is not None:
@@ -165,7 +188,7 @@ class Granting(Run):
                 break
             asks = self.hungry and not self.full
         if self._arrivals.due:
-            self.seal()
+            self.write()
         self.intake += stopwatch() - begun
 
     def start(self, start: Start) -> Started:
@@ -186,20 +209,25 @@ class Granting(Run):
         unit = self._backend.units[step.unit]
         if not unit.asking:
             return False
-        self.seal()
-        upto = self._log.cut(unit.cut.sources, unit.position, step.tuples)
+        self.write()
+        return self._grant(unit, step.tuples, plan)
+
+    def _grant(self, unit: RunningUnit, most: int, plan: int = 0) -> bool:
+        upto = self._log.cut(unit.cut.sources, unit.position, most)
+        if unit.until is not None:
+            upto = min(upto, unit.until)
         if upto <= unit.position:
             return False
         tuples = self._log.count(unit.cut.sources, unit.position, upto)
         self._backend.grant(unit, upto, tuples, plan)
         return True
 
-    def seal(self) -> None:
-        """Make everything durable that has arrived."""
+    def write(self, seam: Mapping[str, Any] | None = None) -> None:
+        """Make everything durable that has arrived, and a seam, if the network changes here."""
         positions = {feed.name: feed.tuples for feed in self._feeds}
         ended = [feed.name for feed in self._feeds if feed.ended]
         inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.newest.inputs, ended)
-        commit = self._arrivals.seal(self.sources.issued, positions, self.sources.reached, inputs)
+        commit = self._arrivals.seal(self.sources.issued, positions, self.sources.reached, inputs, seam)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)
             self._backend.state.keep_letters(f"log-{commit.sequence:012d}", letters)
@@ -208,6 +236,73 @@ class Granting(Run):
         for feed in self._feeds:
             if isinstance(feed.reader, Resumable):
                 feed.reader.acknowledge(logged.get(feed.name, 0), refused.get(feed.name, 0))
+        self.sources.confirm()
+
+    # Seams
+
+    @property
+    def settled(self) -> bool:
+        """Whether the network could be exchanged now: always, as only queries that have ended are exchanged."""
+        return True
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether a seam is under way."""
+        return self._backend.seams.pending is not None
+
+    @property
+    def drained(self) -> bool:
+        """Whether all queries that end at the seam have processed everything up to it."""
+        return self._backend.seams.drained
+
+    def begin_seam(self, seal: Seal) -> None:
+        """Begin a seam, unless the change cannot be made; who asked for it is told."""
+        self._alter = alter = seal.alter
+        seams = self._backend.seams
+        try:
+            change, cut = seams.plan(alter.alteration)
+        except HeadwayError as error:
+            for answer in (alter.sealed, alter.done):
+                answer.set_exception(error)
+            return
+        number = self.sources.seam()
+        self.write(written(alter.alteration))
+        seams.begin(number, alter.alteration, change, cut)
+        alter.sealed.set_result(number)
+
+    def exchange(self) -> Renewed:
+        """Exchange the network for the one after the seam."""
+        if self._backend.seams.pending is None:  # it was refused
+            return Renewed(self.steering, self._manner)
+        seam = self._backend.seams.exchange()
+        self.checked = seam.alteration.new
+        self._exchange_feeds(seam.alteration)
+        backend, before = self._backend, self.readings
+        self.readings = QueryReading(
+            backend.state.program, backend.units, backend.arrivals, backend.takings, self.settings
+        )
+        deliveries = list(self.outlets.deliveries.values())
+        self.readings.attach(self.sources, self._feeds, deliveries, before.letters, self.schedule)
+        renewed = self.steer_on(self._drop_boxes(), self._manner)
+        self._alter.done.set_result(seam.number)
+        return renewed
+
+    def _exchange_feeds(self, alteration: Alteration) -> None:
+        """Go on with the feeds of sources that stay, and begin those of new ones."""
+        old = {feed.name: feed for feed in self._feeds}
+        for name in alteration.changes.sources_removed:
+            old.pop(name).reader.close()
+        self._feeds = [
+            old.get(source.name) or self._backend.feed(source, alteration.readers[source.name])
+            for source in self.checked.network.sources
+        ]
+        self.sources.exchange(self._feeds)
+
+    def _hurry(self) -> None:
+        """Grant queries that end at a seam what is left for them, as others wait for it."""
+        for unit in self._backend.units:
+            if unit.until is not None and unit.asking and unit.position < unit.until and self.free:
+                self._grant(unit, _MOST)
 
     # Status and results
 

@@ -127,6 +127,7 @@ class QueryDrops:
         self._sifting = sifting
         self._topology: Topology = reading.topology
         self._sources = {name: at for at, name in enumerate(self._topology.sources)}
+        self._numbers = {unit.id: unit.number for unit in units}
         self._site_units = [unit for unit in units if unit.cut.outputs]
         self.sites = tuple(self._site(unit) for unit in self._site_units)
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
@@ -218,10 +219,12 @@ class QueryDrops:
         unit = self._units[entry.consumer]
         self._sifting.put(unit.id, unit.position, self._topology.sources[entry.place], sieve)
 
-    def count(self, unit: int, source: str, seen: int, dropped: int, reason: str) -> None:
+    def count(self, unit: str, source: str, seen: int, dropped: int, reason: str) -> None:
         """Add a task's report of its drop box. Called from Spark's callback threads."""
-        number = self._sources[source]
-        drop = self.drop(Entry(unit, number, -1 - number))
+        number, at = self._sources.get(source), self._numbers.get(unit)
+        if number is None or at is None:
+            return  # of the network before a seam
+        drop = self.drop(Entry(at, number, -1 - number))
         drop.passed += seen - dropped
         drop.dropped[reason] += dropped
 

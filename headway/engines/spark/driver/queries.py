@@ -22,6 +22,7 @@ from headway.engines.spark.wire.messages import CutUnit, Row, Work, to_rows
 from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, make_source
 from headway.errors import HeadwayError, RunError
 from headway.fading import Faded, slope
+from headway.program import Program
 from headway.storage.checked import RESTORE
 from headway.trains import NOTHING, Train
 
@@ -110,8 +111,13 @@ class RunningUnit:
     """One streaming query at run time."""
 
     number: int
+    """Its place among the run's units; a seam may change it."""
+    key: int
+    """The number by which the gate knows its query; another one after a seam at which the query was started again."""
     id: str
     """The name of its files; it stays the same when outputs are added or removed."""
+    program: Program
+    """The network as it is since the latest seam."""
     cut: CutUnit
     work: Work
     checkpoint: str
@@ -119,6 +125,12 @@ class RunningUnit:
     begin: int
     """The arrival number after which a query without a checkpoint starts."""
     query: Any = None
+    until: int | None = None
+    """The seam at which a micro-batch of it ends; it is granted nothing beyond. None: there is none."""
+    flush: tuple[str, ...] = ()
+    """The boxes that end at that seam, and whose open windows are emitted."""
+    starting: bool = False
+    """Whether its query is being started while the run goes on."""
     position: int = NOTHING
     """The arrival number up to which it has been granted."""
     committed: int = NOTHING
@@ -156,6 +168,11 @@ class RunningUnit:
     def busy(self) -> bool:
         """Whether a step is under way."""
         return not self.asking
+
+    @property
+    def drained(self) -> bool:
+        """Whether it has processed everything up to the seam, if it ends there."""
+        return self.until is None or (self.asking and self.committed >= self.until)
 
 
 Deliver = Callable[[RunningUnit, list[Row], Mapping[int, Train], int], None]
@@ -196,6 +213,8 @@ class Queries:
         self.parallelism: int = max(1, min(_MOST_SHARDS, context.defaultParallelism))
         self.application: str = context.applicationId
         self._units: list[RunningUnit] = []
+        self._starting = threading.RLock()
+        """One query is started at a time: what it starts with is set for the whole session."""
         self._next_look = 0
         self._complained = False
 
@@ -206,8 +225,9 @@ class Queries:
         left, until = _ATTEMPTS, stopwatch() + PATIENCE
         while True:
             try:
-                self._gate.forget(unit.number)
-                unit.query = self._start(unit)
+                self._gate.forget(unit.key)
+                with self._starting:
+                    unit.query = self._start(unit)
                 return
             except Exception as error:
                 if is_damage(str(error)):
@@ -226,7 +246,7 @@ class Queries:
         format_ = f"headway-{work.run}"
         pickled = Pickled(work.key, work)
         schema = ROWS if native is None else native.scan_schema
-        address = self._gate.port, self._gate.secret, unit.number
+        address = self._gate.port, self._gate.secret, unit.key
         session.dataSource.register(make_source(format_, schema, pickled, address, unit.begin))
         frame = session.readStream.format(format_).load()
         if native is not None:
@@ -242,7 +262,7 @@ class Queries:
                 self._deliver(unit, to_rows(table.to_pydict()), {}, number)
 
         context: Any = session.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.number}")
+        context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.key}")
         try:
             return (
                 frame.writeStream.queryName(f"{unit.cut.name} ({work.run[:8]})")
@@ -252,6 +272,13 @@ class Queries:
             )
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)
+
+    def retire(self, unit: RunningUnit) -> StreamingQuery:
+        """Return a unit's query, which is not watched any more, so that it can be ended."""
+        self._units.remove(unit)
+        query: StreamingQuery = unit.query
+        unit.query = None
+        return query
 
     def stop(self) -> None:
         """Stop all queries. The gate must be closed first, so that none of them waits there."""
@@ -285,7 +312,7 @@ class Queries:
                 name = unit.cut.name
                 raise RunError(_describe_stopped(name) if stopped else describe_failure(name, error))
         # One at a time, as at the beginning: each starts a process.
-        starting = [unit for unit in self._units if not self._gate.met(unit.number)]
+        starting = [unit for unit in self._units if not self._gate.met(unit.key)]
         if failed and all(unit in [one for one, _ in failed] for unit in starting):
             self._revive(*failed[0])
 

@@ -96,13 +96,18 @@ class Arrivals:
         return bool(self._ticks) or self._end is not None
 
     def seal(
-        self, issued: int, positions: dict[str, int], reached: int, inputs: Mapping[str, Any] | None = None
+        self,
+        issued: int,
+        positions: dict[str, int],
+        reached: int,
+        inputs: Mapping[str, Any] | None = None,
+        seam: Mapping[str, Any] | None = None,
     ) -> Commit | None:
         """Make everything durable: arrivals, how long the run has lasted (ns), and what identifies its inputs.
 
-        Returns None if there is nothing to seal.
+        With `seam`, the network changes at the number `issued`. Returns None if there is nothing to seal.
         """
-        if self._since is None:
+        if self._since is None and seam is None:
             return None
         commit = self.log.append(
             {source: join_trains(trains) for source, trains in self._trains.items()},
@@ -114,6 +119,7 @@ class Arrivals:
             reached=reached,
             malformed=[(row.source, row.where, row.text, row.reason) for row in self._malformed],
             inputs=inputs,
+            seam=seam,
         )
         self._trains, self._ticks, self._malformed, self._since, self.bytes = {}, [], [], None, 0
         self._end = None
@@ -222,8 +228,8 @@ class QueryReading(Reading):
     def waiting_for(self, unit: RunningUnit) -> tuple[int, int, float]:
         """Return the count of a unit's waiting tuples, their oldest stamp, and their mean stamp."""
         sources = unit.cut.sources
-        count, oldest, total = self.arrivals.waiting(sources)
-        issued = self.log.issued
+        count, oldest, total = self.arrivals.waiting(sources) if unit.until is None else (0, 0, 0)
+        issued = self.log.issued if unit.until is None else unit.until
         logged = self.log.stamps(sources, unit.position, issued) if unit.position < issued else None
         if logged is not None:
             number = self.log.count(sources, unit.position, issued)
@@ -250,10 +256,11 @@ class QueryReading(Reading):
         """
         counts, oldest, means = self._read()
         sealed, now = self.log.issued, self.arrivals.clock.now()
-        marked = [self.arrivals.marked or self.log.marks(one.position, sealed) != ((), None) for one in self.queries]
+        marked = [self._marked(one, sealed) for one in self.queries]
         asking = np.array([unit.asking for unit in self.queries], np.bool_)
         box_waiting, box_oldest = self._by_box(counts, oldest)
-        free = max(0, self.workers - int((~asking).sum()))
+        starting = np.array([unit.starting for unit in self.queries], np.bool_)
+        free = max(0, self.workers - int((~asking & ~starting).sum()))
         self.looks += 1
         self._counts, self._means, self._box_waiting, self._box_oldest = counts, means, box_waiting, box_oldest
         return Snapshot(
@@ -277,6 +284,12 @@ class QueryReading(Reading):
             more=more,
             planning=planning,
         )
+
+    def _marked(self, unit: RunningUnit, sealed: int) -> bool:
+        """Return whether a tick, the end or a seam waits for a unit."""
+        if unit.until is not None:
+            return unit.position < unit.until
+        return self.arrivals.marked or self.log.marks(unit.position, sealed) != ((), None)
 
     # What policies may ask, as of the latest snapshot
 

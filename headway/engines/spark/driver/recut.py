@@ -1,10 +1,10 @@
 """The cut of a network that has changed while it runs: queries go on wherever they can.
 
-A query is left alone if all its boxes and outputs are as before. If only outputs were added or removed, on streams that
-it delivers anyway, it goes on, too: the driver delivers to other outputs from the seam on. All others end exactly at the
-seam. Their successors have the same files, and so the state of every box that keeps it; a box with state never moves to
-another query or shard. New outputs get queries of their own, which read the log from the seam on, and run boxes without
-state once more. Only if they need what a box with state makes, they are added to its query.
+A query is left alone if all its boxes and outputs are as before. If only outputs were added or removed, on streams
+that it delivers anyway, it goes on, too: the driver delivers to other outputs from the seam on. All others end exactly
+at the seam. Their successors have the same files, and so the state of every box that keeps it; a box with state never
+moves to another query or shard. New outputs get queries of their own, which read the log from the seam on, and run
+boxes without state once more. Only if they need what a box with state makes, they are added to its query.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from headway.engines.spark.driver.cut import chosen_spread, group_outputs, place
 from headway.engines.spark.wire.messages import CutUnit, Placement
 from headway.errors import NetworkError, choices
 from headway.program import Program, compile_program
-from headway.structure import owner
 
 ADDED = "added while the network ran"
 
@@ -126,18 +125,16 @@ class _Recutter:
             boxes, sources = self._reached([self.new.checked.outputs[name] for name in outputs])
             groups.append((None, outputs, f"{why}; {ADDED}", boxes, sources))
         self._house(groups)
-        taken: set[str] = set()
         found: list[Successor] = []
         for old, outputs, why, boxes, sources in groups:
             if outputs or boxes:
                 found.append(self._unit(old, outputs, why, boxes, sources))
         owners = self._owners(found)
         units = []
-        for at, one in enumerate(found):
-            owned = frozenset(box for box in one.cut.boxes if owners[box] == at)
-            units.append(replace(one, cut=replace(one.cut, owned=owned)))
-            taken |= owned
-        as_before = {one.old for one in units if one.old is not None and one.cut == self.running[one.old].cut}
+        for at, made in enumerate(found):
+            owned = frozenset(box for box in made.cut.boxes if owners[box] == at)
+            units.append(replace(made, cut=replace(made.cut, owned=owned)))
+        as_before = {made.old for made in units if made.old is not None and made.cut == self.running[made.old].cut}
         return Recut(tuple(units), frozenset(range(len(self.running))) - as_before)
 
     def _intact(self, one: Running) -> bool:
@@ -234,17 +231,3 @@ class _Recutter:
             for box in one.cut.boxes:
                 owners.setdefault(box, at)
         return owners
-
-
-def delivered_by(cut: CutUnit, program: Program, counted: Collection[str]) -> frozenset[str]:
-    """Return the arcs that a query delivers in full; `counted` are those of which only the number of tuples is."""
-    return frozenset(program.checked.outputs[name] for name in cut.outputs).difference(counted)
-
-
-def lost_sources(change: Change) -> frozenset[str]:
-    """Return the sources that the changed network does not have."""
-    return (
-        frozenset(change.old.checked.arcs)
-        - frozenset(change.new.checked.arcs)
-        - {arc for arc in change.old.checked.arcs if owner(arc) in change.old.index}
-    )

@@ -34,19 +34,24 @@ from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut
 from headway.engines.spark.wire.messages import CutUnit, clear
 from headway.errors import RunError, choices, unknown
-from headway.network import Network, Source, thaw
+from headway.network import Network, Source, Table, thaw
 from headway.network.schema import Schema, type_name
 from headway.options.table import CUT_KEYS
-from headway.program import compile_program
+from headway.program import Program, compile_program
 from headway.storage.checked import RESTORE, checksum, seal, write_table
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
 from headway.trains import NOTHING
 
+
 def digest(network: Network) -> str:
     """Return a checksum that tells networks apart."""
     return f"{checksum(json.dumps(network.to_mapping(), sort_keys=True, default=str).encode()):08x}"
+
+
+def _ref(item: object) -> str:
+    return item.ref if isinstance(item, Table) else ""
 
 
 _UNFINISHED = re.compile(r"\..+\.tmp(\.crc)?")
@@ -216,10 +221,10 @@ class State:
         """The newest seam that was carried out; NOTHING if there was none."""
         return NOTHING if self._altered is None else int(self._altered["seam"])
 
-    def exchange(self, seam: int, change: Change, recut: Recut, old: Sequence[UnitFiles]) -> None:
-        """Let the changed network be the one that goes on, durably; `old` are the files of the units before."""
+    def exchange(self, seam: int, change: Change, recut: Recut, tables: Mapping[str, str]) -> None:
+        """Let the changed network be the one that goes on, durably; `tables` are the files of its static tables."""
         network = change.new.checked.network
-        added = [name for name in change.new.checked.outputs if not change.goes_on(name)]
+        added = [name for name in change.new.checked.outputs if name not in change.old.checked.outputs]
         self._since = {name: at for name, at in self._since.items() if name in change.new.checked.outputs}
         self._since |= dict.fromkeys(added, seam)
         self._gone |= {
@@ -229,8 +234,10 @@ class State:
         for source in network.sources:
             self._gone.pop(source.name, None)
         described = network.to_mapping()
-        self._altered = {"seam": seam, "network": described, "since": self._since, "gone": self._gone}
-        before, self.cut = self.cut, Cut(tuple(one.cut for one in recut.units), self.shards)
+        told = {"since": self._since, "gone": self._gone, "tables": dict(tables)}
+        self._altered = {"seam": seam, "network": described, **told}
+        before, old = self.cut, self.files
+        self.cut = Cut(tuple(one.cut for one in recut.units), self.shards)
         self.program = change.new
         self.files = []
         for one in recut.units:
@@ -268,8 +275,8 @@ class State:
             raise RunError(f"--restart {name}: {unknown('box', name, boxes)}")
         if restart and self._altered is not None:
             raise RunError(
-                f"the state '{self._folder}': its network was changed while it ran, so boxes are begun anew in the same "
-                f"way: let it go on without --restart, and change it then"
+                f"the state '{self._folder}': its network was changed while it ran, so boxes are begun anew in the "
+                "same way: let it go on without --restart, and change it then"
             )
 
     def _match(self, checked: CheckedNetwork, restart: frozenset[str]) -> list[UnitFiles]:
@@ -337,7 +344,7 @@ class State:
         """Return the directory of a unit's checkpoint."""
         return self.place.name(f"checkpoints/{unit}")
 
-    def exchange(self, unit: str, master: str) -> str | None:
+    def exchange_folder(self, unit: str, master: str) -> str | None:
         """Return an empty folder for a unit's large trains, if all processes share this disk; otherwise None."""
         if not self.place.local or not master.startswith("local"):
             return None
@@ -346,14 +353,30 @@ class State:
         clear(folder)
         return folder
 
-    def write_tables(self, tables: Mapping[str, Any] | None) -> dict[str, str]:
-        """Write static tables where executors can read them; return their paths by ref."""
+    def write_tables(
+        self,
+        tables: Mapping[str, Any] | None,
+        program: Program | None = None,
+        known: Mapping[str, str] | None = None,
+        named: str = "",
+    ) -> dict[str, str]:
+        """Write static tables where executors can read them; return their files by ref.
+
+        At a seam, tables that are `known` stay as they were read, and new files have names that begin with `named`.
+        """
         self.place.make(["tables"], False)
-        written = {}
-        for at, (ref, table) in enumerate(self.program.load_tables(tables).items()):
-            written[ref], _ = write_table(self.place, f"tables/{at}.arrow", table)
-        self.place.delete(set(self.place.files("tables")).difference(written.values()))
-        return {ref: self.place.name(relative) for ref, relative in written.items()}
+        kept = known if known is not None else self._altered["tables"] if self._altered else {}
+        program = program or self.program
+        refs = [item.ref for box in program.boxes for item in box.items if isinstance(item, Table)]
+        written = {ref: kept[ref] for ref in refs if ref in kept}
+        missing = set(refs) - written.keys()
+        fresh = [box.name for box in program.boxes if any(_ref(item) in missing for item in box.items)]
+        for at, (ref, table) in enumerate(program.load_tables(tables, fresh).items()):
+            if ref not in written:
+                written[ref], _ = write_table(self.place, f"tables/{named}{at}.arrow", table)
+        if known is None:
+            self.place.delete(set(self.place.files("tables")).difference(written.values()))
+        return written
 
     def keep_letters(self, name: str, letters: list[LetterRow]) -> bool:
         """Keep dead letters under a name; return False if there are none, or they were kept before a crash."""
@@ -409,8 +432,9 @@ class State:
             return None
         return checksum(self.place.read(f"checkpoints/{unit}/offsets/{batch}"))
 
-    def results(self, output: str) -> list[str]:
-        """Return the result files of an output that count, from all units that had it since it was added."""
+    def results(self, output: str, ever: bool = False) -> list[str]:
+        """Return the result files of an output that count, from all units that had it since it was added, or `ever`."""
         records = [record for journal in self._journals.values() for record in journal.found]
-        since = self._since.get(output, NOTHING)
-        return [record.results[output][0] for record in records if output in record.results and record.upto > since]
+        since = NOTHING if ever else self._since.get(output, NOTHING)
+        mine = [record for record in records if output in record.results and record.upto > since]
+        return [record.results[output][0] for record in sorted(mine, key=lambda record: record.upto)]

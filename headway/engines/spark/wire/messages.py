@@ -180,9 +180,8 @@ class Marks(NamedTuple):
     def of(cls, values: Sequence[Any]) -> Marks:
         """Return marks from their JSON form."""
         progress, ticks, end, now, *more = values
-        pairs = [tuple((one[0], one[1]) for one in some) for some in more[:2]]
-        flush = [tuple(some) for some in more[2:]]
-        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs, *flush)
+        kept, states = (tuple((one[0], one[1]) for one in some) for some in (*more[:2], (), ())[:2])
+        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, kept, states, tuple(*more[2:]))
 
     def ends(self, box: str) -> bool:
         """Return whether this is the end for a box."""

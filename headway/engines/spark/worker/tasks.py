@@ -331,13 +331,12 @@ class UnitCode:
                 # This unit reads only the first port. The box counts the tuples of all, as it does on other engines.
                 readings.divide(self._divided[name], taken, made)
                 made = taken - sum(len(letter.train) for letter in result.dead if letter.box == name)
-            if name in self.work.unit.owned:
-                share = taken / weight if len(call.boxes) > 1 else 1.0
-                ignored = 0 if at else result.ignored
-                readings.note(name, taken, made, int(spent * share), int(size * taken), ignored)
+            share = taken / weight if len(call.boxes) > 1 else 1.0
+            ignored = 0 if at else result.ignored
+            readings.note(name, taken, made, int(spent * share), int(size * taken), ignored)
         for arc, output in zip(call.outputs, result.outputs, strict=False) if len(call.outputs) > 1 else ():
             readings.divide(arc, tuples_in, len(output))
-        readings.letters += [row for one in result.dead if one.box in self.work.unit.owned for row in letter_rows(one)]
+        readings.letters += [row for one in result.dead for row in letter_rows(one)]
         return state, result.outputs
 
     def _run_ranked(
