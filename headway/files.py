@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,15 +144,17 @@ def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) 
     check_keys(mapping, NETWORK_KEYS, ["outputs"] if mapping.get("points") or mapping.get("views") else [])
     name = check_name(mapping["network"], "network")
     schedule = mapping.get("schedule")
+    points = tuple(parse_point(key, value) for key, value in section(mapping, "points", "point"))
+    stored = [point.name for point in points if point.data is not None]
     network = Network(
         name,
         tuple(parse_source(key, value) for key, value in section(mapping, "sources", "source")),
-        tuple(parse_box(key, value, trust) for key, value in section(mapping, "boxes", "box")),
+        tuple(parse_box(key, value, trust, stored) for key, value in section(mapping, "boxes", "box")),
         tuple(parse_output(key, value) for key, value in section(mapping, "outputs", "output")),
         None if schedule is None else parse_schedule(schedule),
         folder,
         trust,
-        tuple(parse_point(key, value) for key, value in section(mapping, "points", "point")),
+        points,
         tuple(parse_view(key, value) for key, value in section(mapping, "views", "view")),
     )
     check_structure(network)
@@ -219,8 +221,11 @@ def parse_view(name: object, value: object) -> View:
         return View(name, arc, _keep(mapping) or DEFAULT_KEEP, qos)
 
 
-def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
-    """Read one box from its mapping: its operator, its inputs and the operator's keys."""
+def parse_box(name: object, value: object, trust: Trust = OWN, stored: Collection[str] = ()) -> Box:
+    """Read one box from its mapping: its operator, its inputs and the operator's keys.
+
+    An operator that takes static tables looks up what the points in `stored` name.
+    """
     name = check_name(name, "box")
     with inside(f"box '{name}'"):
         mapping = _mapping(value, (), 'such as {op: filter, in: positions, where: "pos >= 30"}')
@@ -231,6 +236,8 @@ def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
         kind = operator_of(str(op))
         if not trust.own and not kind.for_strangers:
             raise NetworkError(f"op: a file from a stranger may not use '{op}': its package does not declare it safe")
+        if kind.takes_tables:
+            mapping["in"] = _looked_up(mapping["in"], stored)
     spec = kind.parse(name, mapping)
     with inside(f"box '{name}'"), inside("in"):
         inputs = _inputs(mapping["in"])
@@ -346,6 +353,15 @@ def _mapping(value: object, keys: Sequence[Key], example: str) -> dict[Any, Any]
     if keys:
         check_keys(value, keys)
     return dict(value)
+
+
+def _looked_up(value: Any, stored: Collection[str]) -> Any:
+    """Return the inputs of a box with stored data as static tables."""
+    if isinstance(value, list | tuple):
+        return [_looked_up(item, stored) for item in value]
+    if isinstance(value, Mapping) and value.keys() <= {"point", "as"} and value.get("as") in (None, "table"):
+        return {"table": value.get("point")}
+    return {"table": value} if isinstance(value, str) and value in stored else value
 
 
 def _inputs(value: object) -> tuple[Input, ...]:

@@ -30,13 +30,13 @@ def fingerprints(checked: CheckedNetwork, digests: Mapping[str, str] = _NOTHING)
     network = checked.network
     tables = {ref: str(schema) for ref, schema in checked.tables.items()}
     stored = {point.name: f" {point.data!r}" for point in network.points if point.data is not None}
-    streams = {source.name for source in network.sources} & stored.keys()
+    streams = {one.name: stored.get(one.name.rpartition("/")[2], "") for one in network.sources}
     told = {ref: tables[ref] + stored.get(ref, "") + digests.get(ref, "") for ref in tables}
     return hashes(
         network.sources,
         [(box.name, box.spec, checked.inputs[box.name]) for box in checked.order],
         tables=told,
-        streams={name: stored[name] for name in streams},
+        streams=streams,
     )
 
 

@@ -236,13 +236,14 @@ class Network:
         views = [View(one.name, one.input, keeps[one.name], one.qos) for one in self.outputs if one.view]
         hidden = {view.name for view in views}
         sources = {source.name for source in self.sources}
-        streamed = {point.name for point in self.points if point.data is not None and point.name in sources}
+        stored = {point.name for point in self.points if point.data is not None}
+        streamed = {name: name.rpartition("/")[2] for name in sources if name.rpartition("/")[2] in stored}
 
         def written(box: Box) -> Box:
-            inputs = tuple(
-                Streamed(item) if isinstance(item, str) and item in streamed else item for item in box.inputs
+            inputs = (
+                Streamed(streamed[item]) if isinstance(item, str) and item in streamed else item for item in box.inputs
             )
-            return replace(box, inputs=inputs)
+            return replace(box, inputs=tuple(inputs))
 
         return replace(
             self,
@@ -252,6 +253,12 @@ class Network:
             points=tuple(point for point in self.points if point.name not in hidden),
             views=(*self.views, *views),
         )
+
+
+def stream_name(box: str, point: str) -> str:
+    """Return the name of the source that streams a point's stored data into a box: a fragment has one of its own."""
+    fragment, slash, _ = box.rpartition("/")
+    return f"{fragment}{slash}{point}"
 
 
 def arc_name(box: str, port: str) -> str:
