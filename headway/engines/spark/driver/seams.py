@@ -109,7 +109,8 @@ class Seams:
         state, number = backend.state, seam.number
         alteration, change, cut = seam.alteration, seam.change, seam.cut
         backend.read_tables(number, alteration)
-        state.exchange(number, change, cut, backend.tables)
+        begins = {*alteration.changes.outputs_added, *alteration.changes.outputs_restarted}
+        state.exchange(number, change, cut, begins, backend.tables)
         backend.log.exchange({source.name: source.schema for source in alteration.new.network.sources})
         checked = alteration.new
         backend.outlets.exchange(checked, alteration.destinations)
@@ -211,7 +212,10 @@ def read_back(record: Mapping[str, Any], old: CheckedNetwork, settings: RunSetti
         compile_program(new),
         {},
         {name: open_reader(new, settings, new.network.source(name)) for name in changes.sources_added},
-        {name: destination_of(new, settings, new.network.output(name)) for name in changes.outputs_added},
+        {
+            name: destination_of(new, settings, new.network.output(name))
+            for name in (*changes.outputs_added, *changes.outputs_restarted)
+        },
         what=record["what"],
     )
 

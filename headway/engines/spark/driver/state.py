@@ -18,7 +18,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
@@ -221,12 +221,16 @@ class State:
         """The newest seam that was carried out; NOTHING if there was none."""
         return NOTHING if self._altered is None else int(self._altered["seam"])
 
-    def exchange(self, seam: int, change: Change, recut: Recut, tables: Mapping[str, str]) -> None:
-        """Let the changed network be the one that goes on, durably; `tables` are the files of its static tables."""
+    def exchange(
+        self, seam: int, change: Change, recut: Recut, begins: Collection[str], tables: Mapping[str, str]
+    ) -> None:
+        """Let the changed network be the one that goes on, durably.
+
+        Of outputs that begin, earlier results do not count. `tables` are the files of static tables.
+        """
         network = change.new.checked.network
-        added = [name for name in change.new.checked.outputs if name not in change.old.checked.outputs]
         self._since = {name: at for name, at in self._since.items() if name in change.new.checked.outputs}
-        self._since |= dict.fromkeys(added, seam)
+        self._since |= dict.fromkeys(begins, seam)
         self._gone |= {
             source.name: {field.name: type_name(field.type) for field in source.schema}
             for source in change.old.checked.network.sources
