@@ -134,7 +134,8 @@ class _Recutter:
         for at, made in enumerate(found):
             owned = frozenset(box for box in made.cut.boxes if owners[box] == at)
             units.append(replace(made, cut=replace(made.cut, owned=owned)))
-        as_before = {made.old for made in units if made.old is not None and made.cut == self.running[made.old].cut}
+        going_on = [(one.old, one.cut) for one in units if one.old is not None and one.runs_on]
+        as_before = {old for old, cut in going_on if cut == self.running[old].cut}
         return Recut(tuple(units), frozenset(range(len(self.running))) - as_before)
 
     def _intact(self, one: Running) -> bool:
