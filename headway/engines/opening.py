@@ -17,11 +17,11 @@ from headway.connectors import TableSink, open_sink, open_source
 from headway.connectors.protocol import Reader, Writer, prepare
 from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.dead_letters import DEAD_LETTERS, DeadLetters
-from headway.engines.delivery import Delivery
+from headway.engines.delivery import Delivery, Listener
 from headway.engines.runs import RunSettings
 from headway.engines.signals import Stopping
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError
-from headway.network import Network, Output, Table, thaw
+from headway.network import Network, Output, Source, Table, thaw
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -141,24 +141,32 @@ def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextl
     network = checked.network
     readers: list[Reader] = []
     for source in network.sources:
-        given = settings.inputs.get(source.name, thaw(source.connector))
-        if given is None:
-            raise InputError(
-                f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
-            )
-        own = source.name in settings.inputs
-        reader = open_source(
-            source.name,
-            source.schema,
-            given,
-            rate=settings.rates.get(source.name),
-            strict=settings.strict,
-            base=None if own else network.folder,
-            trust=network.trust.by_operator() if own else network.trust,
-        )
+        reader = open_reader(network, source, settings)
         stack.callback(reader.close)
         readers.append(reader)
     return readers
+
+
+def open_reader(network: Network, source: Source, settings: RunSettings) -> Reader:
+    """Return the reader of a source, from the run's inputs or else the network file."""
+    given = settings.inputs.get(source.name, thaw(source.connector))
+    if given is None and source.push:
+        raise InputError(
+            f"source '{source.name}' is pushed to while the network runs: start it with headway.start, "
+            "or give it an input"
+        )
+    if given is None:
+        raise InputError(f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file")
+    own = source.name in settings.inputs
+    return open_source(
+        source.name,
+        source.schema,
+        given,
+        rate=settings.rates.get(source.name),
+        strict=settings.strict,
+        base=None if own else network.folder,
+        trust=network.trust.by_operator() if own else network.trust,
+    )
 
 
 class Destination(NamedTuple):
@@ -170,6 +178,8 @@ class Destination(NamedTuple):
     """What the user gave as its sink; None: a table in memory."""
     base: Path | None = None
     trust: Trust = OWN
+    listener: Listener | None = None
+    """Who gets what it delivers, from the first tuple on."""
 
     def open(self) -> Writer:
         """Open the sink."""
@@ -198,6 +208,8 @@ class Outlet:
         self.to = to
         self.writer = to.open() if writer is None else writer
         self.delivery = Delivery(to.output, to.schema, self.writer, clock, half_life)
+        if to.listener is not None:
+            self.delivery.listen(to.listener)
 
     @property
     def table(self) -> pa.Table | None:

@@ -145,7 +145,7 @@ class Granting(Run):
             for unit in heard:
                 if unit.plan:
                     self.recorder.step(unit.number, unit.number, unit.granted_at, now, unit.granted, plan=unit.plan)
-        return Round(now, len(heard), self.stopping.commands())
+        return Round(now, len(heard), self.stopping.commands(self.clock.now()))
 
     def tick(self) -> None:
         """Let a clock tick arrive for windows that have timed out."""
