@@ -18,9 +18,10 @@ from headway.boxes.order import Order
 from headway.checking import check_numeric
 from headway.durations import Duration
 from headway.errors import NetworkError, UnknownFunctionError, choices, did_you_mean
-from headway.files import parse_box, parse_output, parse_schedule, parse_source
+from headway.files import parse_box, parse_output, parse_point, parse_schedule, parse_source, parse_view
 from headway.functions import functions
-from headway.network import Box, Network, Output, Source, Table, arc_name, check_name
+from headway.network import Box, Network, Output, Point, Source, Table, View, arc_name, check_name
+from headway.network.qos import QoS
 from headway.network.schema import Schema
 from headway.structure import check_structure
 
@@ -32,7 +33,7 @@ CostLike = float | str | Duration | Mapping[str, Sequence[float | str]] | Cost
 
 
 class NetworkBuilder:
-    """Collects sources, boxes and outputs; `build` gives the frozen Network."""
+    """Collects sources, boxes, points, views and outputs; `build` gives the frozen Network."""
 
     def __init__(self, name: str, schedule: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
         """Start an empty network; its relative paths are resolved against `folder`."""
@@ -42,16 +43,26 @@ class NetworkBuilder:
         self._sources: dict[str, Source] = {}
         self._boxes: dict[str, Box] = {}
         self._outputs: dict[str, Output] = {}
+        self._points: dict[str, Point] = {}
+        self._views: dict[str, View] = {}
         self._numbers: dict[str, int] = {}
         self._arcs: dict[str, Schema | None] = {}
         """The schema of every arc; None if only the run knows it: static tables or unregistered functions upstream."""
 
     def source(
-        self, name: str, schema: str | Mapping[str, str] | Schema, connector: str | Mapping[str, Any] | None = None
+        self,
+        name: str,
+        schema: str | Mapping[str, str] | Schema,
+        connector: str | Mapping[str, Any] | None = None,
+        *,
+        push: bool = False,
     ) -> Stream:
-        """Add a source; tuples of several sources arrive in turn, in the order in which they were added."""
+        """Add a source; tuples of several sources arrive in turn, in the order in which they were added.
+
+        With `push`, callers give it its tuples while the network runs.
+        """
         self._free(name, "source")
-        source = parse_source(name, {"schema": schema, "source": connector})
+        source = parse_source(name, {"schema": schema, "source": connector, "push": push})
         self._sources[name] = source
         self._arcs[name] = source.schema
         return Stream(self, name)
@@ -59,6 +70,46 @@ class NetworkBuilder:
     def table(self, ref: str) -> Table:
         """Return a static table to join with: a path, or a name for which the run supplies a table."""
         return Table(ref)
+
+    def point(
+        self,
+        name: str,
+        on: Stream | None = None,
+        *,
+        data: str | Path | Mapping[str, str] | None = None,
+        keep: int | str | Duration | None = None,
+        time: str | None = None,
+        key: str | None = None,
+    ) -> Stream:
+        """Add a connection point on a stream, whose history it keeps, or for a stored data set.
+
+        Returns the point as a stream, to be read by boxes. For stored data, give it to a join, which looks it up; it is
+        streamed in by boxes on its `once`.
+        """
+        self._free(name, "point")
+        mapping = {"on": None if on is None else self._own(on).name, "data": data, "keep": keep, "time": time}
+        self._points[name] = parse_point(name, {**mapping, "key": key})
+        self._arcs[name] = None if on is None else self._arc(on.name, f"point '{name}': on")
+        return Stream(self, name, stored=on is None)
+
+    def view(
+        self,
+        name: str,
+        stream: Stream,
+        *,
+        keep: int | str | Duration | None = None,
+        latency: Points | None = None,
+        loss: Points | None = None,
+        value: Mapping[str, Any] | tuple[str, Points] | None = None,
+    ) -> Stream:
+        """Add a view: keep a stream's tuples for whoever asks later. Returns the view as a stream."""
+        self._free(name, "view")
+        self._new_output(name)
+        qos = _qos(latency, loss, value)
+        view = parse_view(name, {"from": self._own(stream).name, "keep": keep, "qos": qos})
+        schema = self._check_value(f"view '{name}'", view.input, view.qos)
+        self._views[name], self._arcs[name] = view, schema
+        return Stream(self, name)
 
     def build(self) -> Network:
         """Return the frozen network, equal to that of the equivalent file."""
@@ -69,6 +120,8 @@ class NetworkBuilder:
             tuple(self._outputs.values()),
             self._schedule,
             self._folder,
+            points=tuple(self._points.values()),
+            views=tuple(self._views.values()),
         )
         check_structure(network)
         return network
@@ -104,21 +157,37 @@ class NetworkBuilder:
         return self._arcs[name]
 
     def _add_output(self, name: str, mapping: Mapping[str, Any]) -> None:
-        if name in self._outputs:
-            raise NetworkError(f"output '{name}': there is another output of this name")
+        self._new_output(name)
         output = parse_output(name, mapping)
-        schema = self._arc(output.input, f"output '{name}': from")
-        if output.qos.value is not None and schema is not None:
-            with inside(f"output '{name}': qos: value: field"):
-                check_numeric(schema, output.qos.value.field)
+        self._check_value(f"output '{name}'", output.input, output.qos)
         self._outputs[name] = output
 
+    def _new_output(self, name: str) -> None:
+        for kind, known in (("another output", self._outputs), ("a view", self._views)):
+            if name in known:
+                raise NetworkError(f"output '{name}': there is {kind} of this name")
+
+    def _check_value(self, where: str, arc: str, qos: QoS) -> Schema | None:
+        """Return an arc's schema, if it is known, once the field of a value graph has been looked at."""
+        schema = self._arc(arc, f"{where}: from")
+        if qos.value is not None and schema is not None:
+            with inside(f"{where}: qos: value: field"):
+                check_numeric(schema, qos.value.field)
+        return schema
+
+    def _own(self, stream: Stream) -> Stream:
+        if stream._builder is not self:
+            raise NetworkError(f"'{stream.name}' belongs to another network")
+        return stream
+
     def _is_taken(self, name: str) -> bool:
-        return name in self._sources or name in self._boxes
+        return any(name in known for known in (self._sources, self._boxes, self._points, self._views))
 
     def _free(self, name: str, kind: str) -> None:
         if self._is_taken(name):
-            raise NetworkError(f"{kind} '{name}': the name is taken; sources and boxes need different names")
+            raise NetworkError(
+                f"{kind} '{name}': the name is taken; sources, boxes, points and views need different names"
+            )
 
     def _fresh(self, op: str) -> str:
         number = self._numbers.get(op, 1)
@@ -132,10 +201,17 @@ class Stream:
     """An arc of a network that is being built. Every method adds a box that reads it, and returns its output."""
 
     def __init__(
-        self, builder: NetworkBuilder, box: str, ports: Sequence[str] = ("",), port: str | None = None
+        self,
+        builder: NetworkBuilder,
+        box: str,
+        ports: Sequence[str] = ("",),
+        port: str | None = None,
+        stored: bool = False,
+        once: bool = False,
     ) -> None:
         """Wrap an arc; called by the builder only."""
         self._builder = builder
+        self._stored, self._once = stored, once
         self._box = box
         self._ports = tuple(ports)
         self._port = port
@@ -172,6 +248,13 @@ class Stream:
         if "else" not in self._ports:
             raise NetworkError(f"'{self._box}' has no else output; only a filter has")
         return Stream(self._builder, self._box, self._ports, "else")
+
+    @property
+    def once(self) -> Stream:
+        """A point's stored data, streamed in once."""
+        if not self._stored:
+            raise NetworkError(f"'{self.name}' is no stored data set; it is a stream already")
+        return Stream(self._builder, self._box, once=True)
 
     def filter(self, *where: str, name: str | None = None) -> Stream:
         """Route each tuple to the first predicate that is true; see `route` and `otherwise`."""
@@ -282,16 +365,15 @@ class Stream:
         loss: Points | None = None,
         value: Mapping[str, Any] | tuple[str, Points] | None = None,
         sink: str | Mapping[str, Any] | None = None,
+        keep: int | str | Duration | None = None,
+        roll: str | Duration | None = None,
     ) -> Stream:
         """Deliver this stream as an output, with its QoS graphs; returns the stream itself.
 
         `value` is ``{"field": NAME, "graph": POINTS}`` or ``(NAME, POINTS)``.
         """
-        if isinstance(value, tuple):
-            value = dict(zip(("field", "graph"), value, strict=False))
-        graphs = {"latency": latency, "loss": loss, "value": value}
-        qos = {key: graph for key, graph in graphs.items() if graph is not None}
-        self._builder._add_output(name, {"from": self.name, "qos": qos, "sink": sink})
+        qos = _qos(latency, loss, value)
+        self._builder._add_output(name, {"from": self.name, "qos": qos, "sink": sink, "keep": keep, "roll": roll})
         return self
 
     def _order(self, op: str, name: str | None, order: OrderLike | None, on: str | None, slack: int, by: Names) -> Any:
@@ -314,14 +396,22 @@ class Stream:
             if isinstance(stream, Table):
                 inputs.append({"table": stream.ref})
             elif isinstance(stream, Stream):
-                if stream._builder is not self._builder:
-                    raise NetworkError(f"'{stream.name}' belongs to another network")
-                inputs.append(stream.name)
+                name_ = self._builder._own(stream).name
+                inputs.append({"point": name_, "as": "stream"} if stream._once else name_)
             else:
                 raise NetworkError(f"an input of a {op} is a stream or a table, not {stream!r}")
         if keys.get("ordered") is True:
             del keys["ordered"]
         return self._builder._add_box(name, {"op": op, "in": inputs, **keys})
+
+
+def _qos(
+    latency: Points | None, loss: Points | None, value: Mapping[str, Any] | tuple[str, Points] | None
+) -> dict[str, Any]:
+    if isinstance(value, tuple):
+        value = dict(zip(("field", "graph"), value, strict=False))
+    graphs = {"latency": latency, "loss": loss, "value": value}
+    return {key: graph for key, graph in graphs.items() if graph is not None}
 
 
 def _orders(order: OrderLike | Sequence[OrderLike] | None) -> Any:

@@ -87,8 +87,41 @@ def check(
         if value is not None:
             with inside(f"output '{output.name}': qos: value: field"):
                 check_numeric(arcs[structure.outputs[output.name]], value.field)
+    _check_points(network, structure, {**arcs, **statics})
     found_out = {"arcs": {arc: arcs[arc] for arc in structure.arcs}, "warnings": (*structure.warnings, *notes)}
     return CheckedNetwork(**{**vars(structure), **found_out}, network=network, tables=statics, functions=functions)
+
+
+def _check_points(network: Network, structure: Structure, schemas: Mapping[str, Schema]) -> None:
+    """Raise a NetworkError if a point's fields are missing or of the wrong kind; `schemas` has arcs and static tables.
+
+    Stored data that nobody reads yet is looked at when somebody does.
+    """
+    for point in network.points:
+        schema = schemas.get(structure.points.get(point.name, point.name))
+        if schema is None:
+            continue
+        if point.time is not None:
+            with inside(f"point '{point.name}': time"):
+                field = schema.field(point.time)
+                if not (is_number(field.type) or pa.types.is_timestamp(field.type) or pa.types.is_date(field.type)):
+                    raise NetworkError(
+                        f"field '{field.name}' is a {type_name(field.type)}; how old a tuple is needs a number, a "
+                        "timestamp or a date"
+                    )
+        if point.key is not None:
+            with inside(f"point '{point.name}': key"):
+                field = schema.field(point.key)
+                if pa.types.is_nested(field.type) or pa.types.is_null(field.type):
+                    raise NetworkError(
+                        f"field '{field.name}' is a {type_name(field.type)}; history is sorted by a single value, such "
+                        "as a number or a text"
+                    )
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether a type is numeric."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 def _check_approximate(structure: Structure) -> None:
@@ -111,6 +144,5 @@ def _check_approximate(structure: Structure) -> None:
 def check_numeric(schema: Schema, name: str) -> None:
     """Raise a NetworkError if the field of a value graph is missing or not numeric."""
     field = schema.field(name)
-    numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-    if not numeric:
+    if not is_number(field.type):
         raise NetworkError(f"field '{field.name}' is a {type_name(field.type)}; a value graph needs a number")

@@ -9,7 +9,7 @@ from typing import Any
 from headway.datasets import data_schema
 from headway.network import Box, FrozenMap, Network, Output, Point, Source, Streamed
 from headway.network.trust import Trust
-from headway.structure import check_structure
+from headway.structure import check_structure, streams_of
 
 
 def expand(network: Network, tables: Mapping[str, Any] | None = None, trust: Trust | None = None) -> Network:
@@ -26,12 +26,11 @@ def expand(network: Network, tables: Mapping[str, Any] | None = None, trust: Tru
     structure = check_structure(network)
     named = {point.name for point in network.points} | {view.name for view in network.views}
     given = {source.name for source in network.sources}
-    asked = {item.point for box in network.boxes for item in box.inputs if isinstance(item, Streamed)}
     trust = network.trust if trust is None else trust
     streamed = [
-        Source(point.name, data_schema(point, tables, network.folder, trust), connector_of(point))
-        for point in network.points
-        if point.name in asked and point.name not in given
+        Source(name, data_schema(point, tables, network.folder, trust), connector_of(point))
+        for name, point in streams_of(network)
+        if name not in given
     ]
 
     def resolved(box: Box) -> Box:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +108,26 @@ def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, 
     (``stranger``), or what a `Trust` allows; it is checked when something is opened. Raises NetworkError.
     """
     trust = read_trust(trust)
+    data, folder = read_document(source)
+    return parse_network(data, folder, trust)
+
+
+def read_document(source: str | Path | Mapping[str, Any], what: str = "network") -> tuple[Any, Path | None]:
+    """Return plain data from a path, YAML or JSON text, or a mapping, and the folder of a path.
+
+    `what` says for messages what it is. Raises a NetworkError.
+    """
     if isinstance(source, Mapping):
-        return parse_network(source, trust=trust)
+        return source, None
     if isinstance(source, Path):
-        return _load_path(source, trust)
+        return _read_path(source, what)
     if not isinstance(source, str):
-        raise NetworkError(f"a network is a path, YAML text or a mapping, not {type(source).__name__}")
+        raise NetworkError(f"a {what} is a path, YAML text or a mapping, not {type(source).__name__}")
     if not source.strip():
-        raise NetworkError("the network file is empty")
+        raise NetworkError(f"the {what} file is empty")
     if "\n" in source.strip() or source.lstrip().startswith("{") or ": " in source or source.rstrip().endswith(":"):
-        return parse_network(read_text(source), trust=trust)
-    return _load_path(Path(source), trust)
+        return read_text(source), None
+    return _read_path(Path(source), what)
 
 
 def dump(network: Network) -> str:
@@ -130,30 +139,38 @@ def dump(network: Network) -> str:
 
 def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) -> Network:
     """Read a network from plain data. Relative paths in it are relative to `folder`; `trust` says what it may name."""
-    if data is None:
-        raise NetworkError("the network file is empty")
-    check_size(data)
-    mapping = _plain(data)
-    if not isinstance(mapping, dict):
-        raise NetworkError(f"a network is a mapping with the keys network, sources, boxes, outputs, not {_kind(data)}")
+    mapping = plain_mapping(data, "network", "network, sources, boxes, outputs")
     # What is kept can be asked for later, so such a network is of use without outputs.
     check_keys(mapping, NETWORK_KEYS, ["outputs"] if mapping.get("points") or mapping.get("views") else [])
     name = check_name(mapping["network"], "network")
     schedule = mapping.get("schedule")
+    points = tuple(parse_point(key, value) for key, value in section(mapping, "points", "point"))
+    stored = [point.name for point in points if point.data is not None]
     network = Network(
         name,
-        tuple(parse_source(key, value) for key, value in _section(mapping, "sources", "source")),
-        tuple(parse_box(key, value, trust) for key, value in _section(mapping, "boxes", "box")),
-        tuple(parse_output(key, value) for key, value in _section(mapping, "outputs", "output")),
+        tuple(parse_source(key, value) for key, value in section(mapping, "sources", "source")),
+        tuple(parse_box(key, value, trust, stored) for key, value in section(mapping, "boxes", "box")),
+        tuple(parse_output(key, value) for key, value in section(mapping, "outputs", "output")),
         None if schedule is None else parse_schedule(schedule),
         folder,
         trust,
-        tuple(parse_point(key, value) for key, value in _section(mapping, "points", "point")),
-        tuple(parse_view(key, value) for key, value in _section(mapping, "views", "view")),
+        points,
+        tuple(parse_view(key, value) for key, value in section(mapping, "views", "view")),
     )
     check_structure(network)
     check_schedule(network)
     return network
+
+
+def plain_mapping(data: object, what: str, keys: str) -> dict[Any, Any]:
+    """Return a copy of a file's data, or raise a NetworkError if it is too large or no mapping."""
+    if data is None:
+        raise NetworkError(f"the {what} file is empty")
+    check_size(data)
+    mapping = _plain(data)
+    if not isinstance(mapping, dict):
+        raise NetworkError(f"a {what} is a mapping with the keys {keys}, not {_kind(data)}")
+    return mapping
 
 
 def parse_source(name: object, value: object) -> Source:
@@ -204,8 +221,11 @@ def parse_view(name: object, value: object) -> View:
         return View(name, arc, _keep(mapping) or DEFAULT_KEEP, qos)
 
 
-def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
-    """Read one box from its mapping: its operator, its inputs and the operator's keys."""
+def parse_box(name: object, value: object, trust: Trust = OWN, stored: Collection[str] = ()) -> Box:
+    """Read one box from its mapping: its operator, its inputs and the operator's keys.
+
+    An operator that takes static tables looks up what the points in `stored` name.
+    """
     name = check_name(name, "box")
     with inside(f"box '{name}'"):
         mapping = _mapping(value, (), 'such as {op: filter, in: positions, where: "pos >= 30"}')
@@ -216,6 +236,8 @@ def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
         kind = operator_of(str(op))
         if not trust.own and not kind.for_strangers:
             raise NetworkError(f"op: a file from a stranger may not use '{op}': its package does not declare it safe")
+        if kind.takes_tables:
+            mapping["in"] = _looked_up(mapping["in"], stored)
     spec = kind.parse(name, mapping)
     with inside(f"box '{name}'"), inside("in"):
         inputs = _inputs(mapping["in"])
@@ -294,10 +316,10 @@ _DATA = (".csv", ".jsonl", ".parquet", ".arrow")
 """Suffixes of data files, which are never networks."""
 
 
-def _load_path(path: Path, trust: Trust) -> Network:
+def _read_path(path: Path, what: str) -> tuple[Any, Path]:
     if path.suffix.lower() in _DATA:
         raise NetworkError(
-            f"'{path}' is a data file by its name, and a network is a YAML or JSON file; a source reads it with "
+            f"'{path}' is a data file by its name, and a {what} is a YAML or JSON file; a source reads it with "
             f"--input SOURCE={path.name}"
         )
     try:
@@ -305,23 +327,23 @@ def _load_path(path: Path, trust: Trust) -> Network:
     except FileNotFoundError as error:
         raise NetworkError(f"no such file: {path}") from error
     except IsADirectoryError as error:
-        raise NetworkError(f"{path} is a folder; a network is a YAML or JSON file") from error
+        raise NetworkError(f"{path} is a folder; a {what} is a YAML or JSON file") from error
     except UnicodeDecodeError as error:
         raise NetworkError(f"{path}: not a text file in UTF-8") from error
     except (OSError, ValueError) as error:
         raise NetworkError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     with inside(str(path)):
-        data = read_text(text)
-    return parse_network(data, path.parent, trust)
+        return read_text(text), path.parent
 
 
-def _section(mapping: dict[Any, Any], key: str, kind: str) -> list[tuple[Any, Any]]:
-    section = mapping.get(key)
-    if section is None:
+def section(mapping: dict[Any, Any], key: str, kind: str) -> list[tuple[Any, Any]]:
+    """Return the names and values of a section of a file; a NetworkError if it is no mapping."""
+    found = mapping.get(key)
+    if found is None:
         return []
-    if not isinstance(section, dict):
-        raise NetworkError(f"{key}: must be a mapping from the {kind}'s name to its keys, not {_kind(section)}")
-    return list(section.items())
+    if not isinstance(found, dict):
+        raise NetworkError(f"{key}: must be a mapping from the {kind}'s name to its keys, not {_kind(found)}")
+    return list(found.items())
 
 
 def _mapping(value: object, keys: Sequence[Key], example: str) -> dict[Any, Any]:
@@ -331,6 +353,15 @@ def _mapping(value: object, keys: Sequence[Key], example: str) -> dict[Any, Any]
     if keys:
         check_keys(value, keys)
     return dict(value)
+
+
+def _looked_up(value: Any, stored: Collection[str]) -> Any:
+    """Return the inputs of a box with stored data as static tables."""
+    if isinstance(value, list | tuple):
+        return [_looked_up(item, stored) for item in value]
+    if isinstance(value, Mapping) and value.keys() <= {"point", "as"} and value.get("as") in (None, "table"):
+        return {"table": value.get("point")}
+    return {"table": value} if isinstance(value, str) and value in stored else value
 
 
 def _inputs(value: object) -> tuple[Input, ...]:

@@ -16,7 +16,18 @@ from typing import Any
 from headway.boxes.keys import IN, OP, one_of, schema_of
 from headway.boxes.operator import REGISTRY, Operator, operators
 from headway.boxes.order import Order
-from headway.files import NETWORK_KEYS, OUTPUT_KEYS, QOS_KEYS, SCHEDULE_KEYS, SOURCE_KEYS, TABLE_KEYS, VALUE_KEYS
+from headway.files import (
+    NETWORK_KEYS,
+    OUTPUT_KEYS,
+    POINT_KEYS,
+    POINTED_KEYS,
+    QOS_KEYS,
+    SCHEDULE_KEYS,
+    SOURCE_KEYS,
+    TABLE_KEYS,
+    VALUE_KEYS,
+    VIEW_KEYS,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).with_name("network.schema.json")
@@ -29,7 +40,10 @@ def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
     definitions: dict[str, Any] = {
         "order": schema_of(Order.keys),
         "table": schema_of(TABLE_KEYS),
+        "pointed": schema_of(POINTED_KEYS),
         "source": schema_of(SOURCE_KEYS),
+        "point": {**schema_of(POINT_KEYS), "oneOf": [{"required": ["on"]}, {"required": ["data"]}]},
+        "view": schema_of(VIEW_KEYS),
         "output": schema_of(OUTPUT_KEYS),
         "qos": schema_of(QOS_KEYS),
         "value": schema_of(VALUE_KEYS),
@@ -45,11 +59,14 @@ def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
         },
         **{name: {"description": spec.doc, **schema_of((op, IN, *spec.keys))} for name, spec in kinds.items()},
     }
+    whole = schema_of(NETWORK_KEYS)
+    whole["required"].remove("outputs")  # what is kept is of use, too
     return {
         "$schema": DIALECT,
         "title": "Headway network",
         "description": "A network of boxes and arcs over streams, with QoS graphs at its outputs.",
-        **schema_of(NETWORK_KEYS),
+        **whole,
+        "anyOf": [{"required": [key]} for key in ("outputs", "points", "views")],
         "$defs": definitions,
     }
 

@@ -15,17 +15,27 @@ _FIELDS = 4
 
 
 def mermaid(checked: CheckedNetwork) -> str:
-    """Return a flowchart from left to right: sources, boxes, static tables, outputs; arrows carry their fields."""
+    """Return a flowchart from left to right: sources, boxes, static tables, outputs; arrows carry their fields.
+
+    A connection point is drawn like a table, with what it keeps; a view is a box with double sides.
+    """
     network = checked.network
     lines = ["flowchart LR"]
     refs = dict.fromkeys(item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table))
     ids = {source.name: f"s{number}" for number, source in enumerate(network.sources)}
     ids |= {box.name: f"b{number}" for number, box in enumerate(network.boxes)}
+    views = {output.name for output in network.outputs if output.view}
     tables = {ref: f"t{number}" for number, ref in enumerate(refs)}
     lines += [f'    {ids[source.name]}(["{_label(source.name)}"])' for source in network.sources]
     lines += [f'    {ids[box.name]}["{_box_label(box)}"]' for box in network.boxes]
     lines += [f'    {name}[("{_label(ref)}")]' for ref, name in tables.items()]
-    lines += [f'    o{number}((("{_label(output.name)}")))' for number, output in enumerate(network.outputs)]
+    points = [point for point in network.points if point.name in checked.points and point.name not in views]
+    lines += [
+        f'    p{number}[("{_label(point.name)}<br/>{_label(str(point.keep))}")]' for number, point in enumerate(points)
+    ]
+    for number, output in enumerate(network.outputs):
+        start, end = ('[["', '"]]') if output.view else ('((("', '")))')
+        lines.append(f"    o{number}{start}{_label(output.name)}{end}")
     for box in network.boxes:
         for item in checked.inputs[box.name]:
             if isinstance(item, Table):
@@ -35,6 +45,7 @@ def mermaid(checked: CheckedNetwork) -> str:
     for number, output in enumerate(network.outputs):
         arc = checked.outputs[output.name]
         lines.append(_edge(ids[owner(arc)], f"o{number}", arc, checked.arcs[arc]))
+    lines += [f"    {ids[owner(checked.points[one.name])]} -.-> p{number}" for number, one in enumerate(points)]
     return "\n".join(lines) + "\n"
 
 

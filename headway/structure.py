@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from headway.errors import NetworkError, choices, did_you_mean, unknown
-from headway.network import Box, Input, Network, Streamed, Table, arc_name, check_name
+from headway.network import Box, Input, Network, Point, Streamed, Table, arc_name, check_name, stream_name
 
 
 class Consumer(NamedTuple):
@@ -54,7 +54,7 @@ def check_structure(network: Network) -> Structure:
     consumers: dict[str, list[Consumer]] = {arc: [] for arc in names.arcs}
     for box in network.boxes:
         where = f"box '{box.name}': in"
-        inputs[box.name] = tuple(names.item(item, where, box.spec.takes_tables, box.spec.op) for item in box.inputs)
+        inputs[box.name] = tuple(names.item(item, box, where) for item in box.inputs)
         for number, item in enumerate(inputs[box.name]):
             if not isinstance(item, Table):
                 consumers[item].append(Consumer("box", box.name, number))
@@ -69,15 +69,27 @@ def check_structure(network: Network) -> Structure:
     return Structure(order, inputs, outputs, tuple(names.arcs), frozen, tuple(warnings), names.aliases)
 
 
+def streams_of(network: Network) -> tuple[tuple[str, Point], ...]:
+    """Return the sources that stream stored data in, by name and point, in the order of the points."""
+    asked = [
+        (item.point, stream_name(box.name, item.point))
+        for box in network.boxes
+        for item in box.inputs
+        if isinstance(item, Streamed)
+    ]
+    found = [
+        (name, point) for point in network.points if point.data is not None for key, name in asked if key == point.name
+    ]
+    return tuple(dict(found).items())
+
+
 class _Names:
     """What the inputs in a network may name, and the arcs that they stand for."""
 
     def __init__(self, network: Network) -> None:
         self.ports: dict[str, tuple[str, ...]] = {source.name: ("",) for source in network.sources}
         self.stored = {point.name for point in network.points if point.data is not None}
-        asked = {item.point for box in network.boxes for item in box.inputs if isinstance(item, Streamed)}
-        self.ports |= {point.name: ("",) for point in network.points if point.name in self.stored & asked}
-        self.streamed = self.stored & self.ports.keys()
+        self.ports |= {name: ("",) for name, _ in streams_of(network)}
         self.ports |= {box.name: box.spec.ports for box in network.boxes}
         self.arcs = {arc_name(name, port): None for name, names in self.ports.items() for port in names}
         self._expanded = self.stored & {source.name for source in network.sources}
@@ -90,21 +102,23 @@ class _Names:
         for view in network.views:
             self._view(view.name, ())
 
-    def item(self, item: Input, where: str, takes_tables: bool, op: str) -> str | Table:
+    def item(self, item: Input, box: Box, where: str) -> str | Table:
         """Return what an input of a box stands for: an arc or a static table."""
         if isinstance(item, Table):
+            if item.ref in self.aliases:
+                raise NetworkError(f"{where}: '{item.ref}' is a stream, not stored data; write only its name")
             return item
         if isinstance(item, Streamed):
-            if item.point in self.streamed:
-                return item.point
+            if item.point in self.stored:
+                return stream_name(box.name, item.point)
             if item.point in self.aliases:
                 raise NetworkError(f"{where}: '{item.point}' is a stream already; write only its name")
             raise NetworkError(f"{where}: {unknown('stored data set', item.point, self.stored)}")
         if item in self.stored and item not in self._expanded:
-            if not takes_tables:
+            if not box.spec.takes_tables:
                 raise NetworkError(
                     f"{where}: '{item}' is stored data, which only a join looks up; "
-                    f"a {op} can have it streamed in: {{point: {item}, as: stream}}"
+                    f"a {box.spec.op} can have it streamed in: {{point: {item}, as: stream}}"
                 )
             return Table(item)
         return self.arc(item, where)

@@ -72,7 +72,7 @@ def load_table(
     wrong = unusable(path)
     if wrong and trust.own:  # strangers learn nothing of files that they may not name
         raise NetworkError(f"table '{ref}': '{path}' is not a valid path: {wrong}")
-    _check_trust(ref, folder, trust)
+    check_allowed(ref, folder, trust)
     if wrong:
         raise NetworkError(f"table '{ref}': '{path}' is not a valid path: {wrong}")
     if suffix not in SUFFIXES or not path.is_file():
@@ -149,7 +149,7 @@ def is_name(ref: str) -> bool:
     return _NAME.fullmatch(ref) is not None
 
 
-def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
+def check_allowed(ref: str, folder: Path | None, trust: Trust) -> None:
     """Raise a NetworkError unless a network file may name this table, be it a file, a directory or in a catalog."""
     who, path, here = f"table '{ref[:_SHOWN]}'", ref, (folder or Path()) / ref
     if "`" in ref:

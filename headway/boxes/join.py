@@ -48,7 +48,8 @@ class Join(Operator):
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
         """Check that `size` and `order` belong to two streams, not to a static table."""
         inputs = settings.get("in")
-        tables = [isinstance(item, Mapping) for item in (inputs if isinstance(inputs, list | tuple) else [inputs])]
+        listed = inputs if isinstance(inputs, list | tuple) else [inputs]
+        tables = [isinstance(item, Mapping) and item.get("as") != "stream" for item in listed]
         if all(tables):
             raise NetworkError("in: at least one input must be a stream, not a static table")
         for key in ("size", "order"):

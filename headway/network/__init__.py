@@ -16,4 +16,5 @@ from headway.network.network import arc_name as arc_name
 from headway.network.network import check_name as check_name
 from headway.network.network import freeze as freeze
 from headway.network.network import is_object as is_object
+from headway.network.network import stream_name as stream_name
 from headway.network.network import thaw as thaw

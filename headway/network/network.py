@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -208,6 +208,10 @@ class Network:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the network as it appears in a file; `headway.files.load` of it gives an equal network."""
+        if any(output.view for output in self.outputs) or any(point.data is not None for point in self.points):
+            written = self._written()
+            if written != self:
+                return written.to_mapping()
         mapping: dict[str, Any] = {
             "network": self.name,
             "sources": {source.name: source.to_mapping() for source in self.sources},
@@ -216,12 +220,45 @@ class Network:
             "views": {view.name: view.to_mapping() for view in self.views},
             "outputs": {output.name: output.to_mapping() for output in self.outputs},
         }
+        kept = self.points or self.views
         mapping = {key: part for key, part in mapping.items() if part or key not in ("points", "views")}
+        if kept and not self.outputs:
+            del mapping["outputs"]
         if self.schedule is not None:
             # What only Python can hold, such as a custom policy object, is represented by its type's name.
             told = {key: type(one).__name__ if is_object(one) else one for key, one in self.schedule.items()}
             mapping["schedule"] = thaw(told)
         return mapping
+
+    def _written(self) -> Network:
+        """Return an expanded network as a file can hold it: with its views, and with stored data where it is read."""
+        keeps = {point.name: point.keep for point in self.points}
+        views = [View(one.name, one.input, keeps[one.name], one.qos) for one in self.outputs if one.view]
+        hidden = {view.name for view in views}
+        sources = {source.name for source in self.sources}
+        stored = {point.name for point in self.points if point.data is not None}
+        streamed = {name: name.rpartition("/")[2] for name in sources if name.rpartition("/")[2] in stored}
+
+        def written(box: Box) -> Box:
+            inputs = (
+                Streamed(streamed[item]) if isinstance(item, str) and item in streamed else item for item in box.inputs
+            )
+            return replace(box, inputs=tuple(inputs))
+
+        return replace(
+            self,
+            sources=tuple(source for source in self.sources if source.name not in streamed),
+            boxes=tuple(map(written, self.boxes)),
+            outputs=tuple(output for output in self.outputs if not output.view),
+            points=tuple(point for point in self.points if point.name not in hidden),
+            views=(*self.views, *views),
+        )
+
+
+def stream_name(box: str, point: str) -> str:
+    """Return the name of the source that streams a point's stored data into a box: a fragment has one of its own."""
+    fragment, slash, _ = box.rpartition("/")
+    return f"{fragment}{slash}{point}"
 
 
 def arc_name(box: str, port: str) -> str:

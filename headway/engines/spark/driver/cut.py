@@ -16,7 +16,6 @@ A box that several units need runs in each of them; the first one owns it and re
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,6 +24,7 @@ from headway.engines.spark.wire.messages import CutUnit, Lane, Placement, Work
 from headway.engines.spark.wire.native import NativePlan, plan_native
 from headway.errors import NetworkError, choices, unknown
 from headway.expressions.userfunctions import Functions
+from headway.living.fingerprints import hashes
 from headway.network.qos import Graph, QoS
 from headway.program import Program, ProgramBox
 from headway.structure import owner, upstream
@@ -268,19 +268,15 @@ def fingerprint(program: Program, unit: CutUnit, shards: int, every: bool = Fals
     upstream of a stateful box. With `every`, all boxes in shards are included, as keys under which their state is
     stored.
     """
-    sources = program.checked.network.sources
-    texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in sources}
+    boxes = [program.boxes[program.index[name]] for name in unit.boxes]
+    places = {name: f" by {place.by} over {shards}" for name, place in unit.placements.items() if place.spread}
+    marks = hashes(program.checked.network.sources, [(box.name, box.spec, box.items) for box in boxes], places)
     found: dict[str, str] = {}
-    for name in unit.boxes:
-        box = program.boxes[program.index[name]]
-        inputs = [texts[owner(item)] + item if isinstance(item, str) else str(item) for item in box.items]
-        place = unit.placements[name]
-        spread = f" by {place.by} over {shards}" if place.spread else ""
-        text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
-        texts[name] = hashlib.sha256(text.encode()).hexdigest()
+    for box in boxes:
+        place = unit.placements[box.name]
         inside = not place.front and (not place.spread or box.spec.stateful)
         if inside and (every or box.spec.stateful):
-            found[name] = texts[name]
+            found[box.name] = marks[box.name]
     return found
 
 
