@@ -51,7 +51,7 @@ class Change:
         return self._seam()
 
     def __getattr__(self, name: str) -> Any:
-        """Return what it does: `kept`, `added`, `removed`, `replaced`, `restarted`, `carried`, …"""
+        """Return what it does: `kept`, `added`, `removed`, `replaced`, `restarted`, `carried` and so on."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._changes, name)
@@ -176,7 +176,7 @@ class Running:
             self._control.give(Ask(lambda carrier: carrier, self._carrier))
             self._thread = threading.Thread(target=self._work, name="headway-run", daemon=True)
             self._thread.start()
-            wait_for([self._carrier, self._over], return_when=FIRST_COMPLETED)
+            _first(self._carrier, self._over)
             if self._over.done() and not self._carrier.done():
                 self._over.result()
         return self
@@ -228,7 +228,8 @@ class Running:
         if drain is False and not state:
             raise RunError("a run without a state cannot be continued: drain it, or start it with state=...")
         for inbox in self._inboxes.values():
-            inbox.end()
+            if isinstance(inbox, Inbox):
+                inbox.end()
         if not self._over.done():
             for box in sorted(self._paused):
                 self.resume(box)
@@ -267,7 +268,7 @@ class Running:
     def _wait(self, answer: Future[Answer], timeout: float | None = None) -> Answer:
         """Return an answer of the run; raises if the run ends without one."""
         self.begin()
-        done, _ = wait_for([answer, self._over], timeout, FIRST_COMPLETED)
+        done = _first(answer, self._over, timeout=timeout)
         if answer.done():
             return answer.result()
         if not done:
@@ -405,8 +406,7 @@ class Running:
 
         `since` and `until` override what the fragment says: how much history it gets, and whether its input ends now.
         """
-        read = fragment if isinstance(fragment, Fragment) else read_fragment(fragment, trust=self._network.trust)
-        read = read.given(**options) if options else read
+        read = read_fragment(fragment, trust=self._network.trust, **options)
         with self._changing:
             self._tidy()
             wanted = graft(self._network, read)
@@ -471,7 +471,7 @@ class Running:
             self._tidy()
             for one in self._attached.values():
                 wanted = graft(wanted, one._fragment)
-            names = {"restart": _listed(restart), "keep": _listed(keep), "flush": _listed(flush)}
+            names: dict[str, Any] = {"restart": _listed(restart), "keep": _listed(keep), "flush": _listed(flush)}
             if try_only:
                 _, changes = self._compare(wanted, **names)
                 return Change(changes, lambda: None, self._version)
@@ -554,8 +554,9 @@ class Running:
             found = destination_of(checked, settings, checked.network.output(name))
             return found._replace(listener=listeners.get(name))
 
+        before = None if carrier is None else carrier.program
         return prepare_alteration(
-            self._checked, checked, changes, settings.tables, reader, destination, histories, what
+            self._checked, checked, changes, before, settings.tables, reader, destination, histories, what
         )
 
     # Steering and debugging
@@ -642,6 +643,11 @@ def start(network: AnyNetwork, inputs: Mapping[str, object] | None = None, **opt
     """
     running = Running(prepare(network, inputs, options))
     return running if running._virtual else running.begin()
+
+
+def _first(*futures: Future[Any], timeout: float | None = None) -> bool:
+    """Wait until one of them is done; return whether one is."""
+    return bool(wait_for(futures, timeout, FIRST_COMPLETED).done)
 
 
 def _listed(names: Iterable[str] | str) -> Collection[str] | str:

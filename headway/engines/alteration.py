@@ -15,7 +15,7 @@ from headway.connectors.protocol import Reader
 from headway.engines.opening import Destination
 from headway.kernels.kernel import Kernel
 from headway.living.changes import Changes
-from headway.living.fragments import Since
+from headway.living.since import Since
 from headway.program import Program, compile_program
 
 
@@ -60,7 +60,7 @@ def prepare_alteration(
     old: CheckedNetwork,
     new: CheckedNetwork,
     changes: Changes,
-    before: Program,
+    before: Program | None,
     tables: Mapping[str, Any] | None,
     readers: Callable[[str], Reader],
     destinations: Callable[[str], Destination],

@@ -25,6 +25,7 @@ from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.living.changes import Changes
+from headway.program import Program
 from headway.scheduling.policy import Policy
 from headway.totals import SYSTEM, Spent, Totals
 from headway.trains import NOTHING
@@ -167,6 +168,11 @@ class Run(Carrier):
             ask.answer.set_result(ask.question(self))
         except Exception as error:
             ask.answer.set_exception(error)
+
+    @property
+    def program(self) -> Program | None:
+        """The program that runs, if a change can use what was compiled for it."""
+        return None
 
     def check_alteration(self, checked: CheckedNetwork, changes: Changes) -> None:
         """Raise a RunError if this run cannot change in this way. Called by whoever prepares a change."""

@@ -126,9 +126,8 @@ class Control:
     """
 
     def __init__(self) -> None:
-        self._given: list[
-            Command | Timed
-        ] = []  # only ever appended to, so that it needs no lock, also in signal handlers
+        # Only ever appended to, so that it needs no lock, also in signal handlers.
+        self._given: list[Command | Timed] = []
         self._past = 0  # how many of them were given before the last run ended
         self._sleepers: tuple[threading.Event, ...] = ()
         self._stopped = False

@@ -19,6 +19,7 @@ from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Runtime
 from headway.engines.process.seams import Seam
 from headway.errors import HeadwayError, RunError, raised
+from headway.program import Program
 
 _MOST_READ = 65_536
 _LEAST_READ = 1024
@@ -109,6 +110,11 @@ class Process(Run):
         return self._seam is not None or any(
             not cursor.idle for at in self.runtime.paused for cursor in self.runtime.boxes[at].cursors
         )
+
+    @property
+    def program(self) -> Program:
+        """The program that runs."""
+        return self.runtime.program
 
     def hold(self, box: str, active: bool) -> None:
         """Pause a box, or let it go on."""
