@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headway.functions import aggregate, function, load_functions
     from headway.network.trust import Trust
     from headway.runner import run
+    from headway.running import Running, start
     from headway.scheduling.schedule import policy_names as policies
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "HeadwayError",
     "Network",
     "RunResult",
+    "Running",
     "Trust",
     "aggregate",
     "check",
@@ -33,6 +35,7 @@ __all__ = [
     "load_functions",
     "policies",
     "run",
+    "start",
 ]
 __version__ = "0.2.0"
 
@@ -41,6 +44,7 @@ _HOMES = {
     "HeadwayError": "errors.HeadwayError",
     "Network": "builder.NetworkBuilder",
     "RunResult": "engines.runs.RunResult",
+    "Running": "running.Running",
     "Trust": "network.trust.Trust",
     "aggregate": "functions.aggregate",
     "check": "checking.check",
@@ -50,6 +54,7 @@ _HOMES = {
     "load_functions": "functions.load_functions",
     "policies": "scheduling.schedule.policy_names",
     "run": "runner.run",
+    "start": "running.start",
 }
 
 

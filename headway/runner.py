@@ -46,6 +46,8 @@ class Prepared(NamedTuple):
     engine: str
     checked: CheckedNetwork
     settings: RunSettings
+    network: Network
+    """As written."""
 
 
 def run(network: AnyNetwork, inputs: Mapping[str, object] | None = None, **options: Unpack[RunOptions]) -> RunResult:
@@ -56,7 +58,7 @@ def run(network: AnyNetwork, inputs: Mapping[str, object] | None = None, **optio
     a sink are in ``result.outputs`` as Arrow tables. An option that is omitted or None takes its value from the file's
     ``schedule``, or else its default.
     """
-    engine, checked, settings = prepare(network, inputs, options)
+    engine, checked, settings, _ = prepare(network, inputs, options)
     return make_engine(engine).run(checked, settings)
 
 
@@ -125,7 +127,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
         **{one.name: parsed[one.name] if one.name in parsed else said[one.name] for one in fields(RunSettings)}
     )
     permit(checked, settings)
-    return Prepared(engine, checked, settings)
+    return Prepared(engine, checked, settings, network)
 
 
 def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Option], *, flags: bool = False) -> None:

@@ -24,6 +24,7 @@ LAYERS = (
     ("runner",),
     ("engines",),
     ("connectors",),
+    ("history",),
     ("adaptive", "shedding"),
     ("scheduling", "storage"),
     ("costs", "totals"),

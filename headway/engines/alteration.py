@@ -60,7 +60,7 @@ def prepare_alteration(
     old: CheckedNetwork,
     new: CheckedNetwork,
     changes: Changes,
-    before: Program,
+    before: Program | None,
     tables: Mapping[str, Any] | None,
     readers: Callable[[str], Reader],
     destinations: Callable[[str], Destination],

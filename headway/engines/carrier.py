@@ -23,6 +23,9 @@ from headway.engines.runs import OutputStatus, RunResult, RunSettings, Status
 from headway.engines.signals import Stopping
 from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
+from headway.errors import RunError
+from headway.living.changes import Changes
+from headway.program import Program
 from headway.scheduling.policy import Policy
 from headway.totals import SYSTEM, Spent, Totals
 from headway.trains import NOTHING
@@ -168,6 +171,18 @@ class Run(Carrier):
         except Exception as error:
             ask.answer.set_exception(error)
 
+    @property
+    def program(self) -> Program | None:
+        """The program that runs, if a change can use what was compiled for it."""
+        return None
+
+    def check_alteration(self, checked: CheckedNetwork, changes: Changes) -> None:
+        """Raise a RunError if this run cannot change in this way. Called by whoever prepares a change."""
+        if self.schedule.threads:
+            raise RunError("policy 'threads' runs without a scheduler, which changes need: choose another policy")
+        if self.recorder is not None:
+            raise RunError("a run that is traced cannot change: start it without trace")
+
     # Instructions of the loop
 
     def begin_seam(self, seal: Seal) -> None:
@@ -240,6 +255,10 @@ class Run(Carrier):
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN
+        self.settings.on_status(self.status())
+
+    def status(self) -> Status:
+        """Return the run's progress."""
         readings, totals = self.readings, self.totals()
         sums = totals.delivered.tolist(), totals.latency.tolist(), totals.utility.tolist(), totals.shed.tolist()
         outputs = {
@@ -247,7 +266,7 @@ class Run(Carrier):
             # totals have one more element, for the whole run
             for name, tuples, latency, utility, shed in zip(readings.topology.outputs, *sums, strict=False)
         }
-        status = Status(
+        return Status(
             self.seconds,
             int(totals.arrived.sum()),
             int(totals.delivered[SYSTEM]),
@@ -259,7 +278,6 @@ class Run(Carrier):
             outputs,
             tuples_before=readings.ingest.before,
         )
-        self.settings.on_status(status)
 
     def result(self, stopped_by: str | None, of_engine: Mapping[str, Any]) -> RunResult:
         """Complete the outputs and return the run's result; `of_engine` extends the summary."""

@@ -161,6 +161,8 @@ class Delivery:
         """
         count = len(train)
         if count == 0:
+            if train.end:
+                self.end("")
             return
         batch = None
         if not self._discarded or self._listeners:
@@ -185,6 +187,8 @@ class Delivery:
                 self._measured.append(now - train.stamps)
             if len(self._measured) + len(self._alike) >= _FOLD_AFTER:
                 self._fold()
+        if train.end:
+            self.end("")
 
     def count(self, stamps: Counts, counts: Counts) -> None:
         """Count tuples that have left, by timestamp, without handing them to the sink."""

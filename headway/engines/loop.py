@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headway.clock import stopwatch
 from headway.columns import NEVER
-from headway.engines.control import Alter, Ask, Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
+from headway.engines.control import Alter, Ask, Command, Pause, Resume, Shed, Specify, StepOnce, Stop, UsePolicy
 from headway.engines.instructions import (
     ADMIT,
     AT_ONCE,
@@ -34,7 +34,7 @@ from headway.engines.instructions import (
     Wait,
 )
 from headway.errors import FOREIGN, HeadwayError, RunError, blamed
-from headway.scheduling.policy import Plan, Policy
+from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
 
@@ -86,6 +86,11 @@ class Carrier(Protocol):
     def awaiting(self) -> bool:
         """Whether there is more to do that no step can be started for now: a box is paused, or history is read."""
         return False
+
+    @property
+    def next_command(self) -> int | None:
+        """The moment of the next command, where time is virtual."""
+        return None
 
     @property
     def settled(self) -> bool:
@@ -167,6 +172,9 @@ class Loop:
         self.preemptive = policy is not None and policy.preemptive
         self.paused = False
         self.stopped_by: str | None = None
+        self._drains = False
+        self._stepping = 0
+        """The tuples of the one step that a paused run may start."""
         self.plans = 0
         self.preemptions = 0
         """Steps ended early in favour of another unit."""
@@ -199,9 +207,9 @@ class Loop:
             if self.stopped_by is not None and not closed:
                 closed = True
                 yield Close()
-                if manner.keeps:
+                if manner.keeps and not self._drains:
                     break
-            if self._wanted and not closed:
+            if self._wanted and (self._sealed or not closed):
                 yield from self._alter()
                 steering, manner = self._steering, self._manner
             issued, deadline = sources.issued, carrier.deadline
@@ -215,18 +223,20 @@ class Loop:
                 yield End()
             if now >= steering.next and self.policy is not None:
                 self._look(now)
-            rests = self.paused or self._exchanging
+            rests = (self.paused and not self._stepping) or self._exchanging
             ready, begun, refused = rests, 0, False
-            if self._only is not None and not rests:
+            if self._only is not None and not rests and not self._stepping:
                 ready = carrier.ready
                 if ready:
                     self.plans += 1
                     begun = (yield self._only).begun
-            elif not rests and self._may_plan(this, sources.issued != issued):
+            elif not rests and (self._stepping or self._may_plan(this, sources.issued != issued)):
                 while True:
                     start, ready = self._decide()
                     if start is None:
                         break
+                    if self._stepping:
+                        start = self._single(start)
                     started: Started = yield start
                     begun += started.begun
                     refused = not start.steps and start.until is None
@@ -238,7 +248,7 @@ class Loop:
             busy = carrier.busy
             idle = not busy and not begun
             starved, held = idle and not ready, idle and ready
-            if starved and sources.ended and not carrier.awaiting:
+            if starved and sources.ended and not carrier.awaiting and not self._sealed:
                 if self._ended:
                     break
                 self._ended = True
@@ -292,8 +302,11 @@ class Loop:
                 self._wanted.append(command)
             case Ask():
                 self._carrier.answer(command)
-            case Stop(by):
+            case Stop(by, drain):
                 self.stopped_by, self.paused = self.stopped_by or by, False
+                self._drains = self._drains or drain
+            case StepOnce(tuples):
+                self._stepping = tuples
             case Pause():
                 self.paused = self._steering.takes("pause", now, self._unscheduled)
             case Resume():
@@ -337,6 +350,9 @@ class Loop:
                 moments.append(due)
             if deadline is not None:
                 moments.append(deadline)
+        command = carrier.next_command if manner.virtual else None
+        if command is not None:
+            moments.append(command)
         looks = self.policy is not None and (busy or (moments and self._steering.active))
         return Wait(min(moments, default=NEVER), self._steering.next if looks else NEVER)
 
@@ -363,6 +379,12 @@ class Loop:
             return Start(plan.steps, snapshot, self.plans, plan.until), True
         finally:
             self.planning += stopwatch() - begun
+
+    def _single(self, start: Start) -> Start:
+        """Return the first step of a plan, of as many tuples as the command says; there is no other."""
+        tuples, self._stepping = self._stepping, 0
+        steps = [Step(step.unit, min(step.tuples, tuples)) for step in start.steps[:1]]
+        return start._replace(steps=tuple(steps))
 
     def _ask(self, snapshot: Snapshot) -> Plan:
         assert self.policy is not None

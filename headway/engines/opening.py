@@ -17,7 +17,7 @@ from headway.connectors import TableSink, open_sink, open_source
 from headway.connectors.protocol import Reader, Writer, prepare
 from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.dead_letters import DEAD_LETTERS, DeadLetters
-from headway.engines.delivery import Delivery
+from headway.engines.delivery import Delivery, Listener
 from headway.engines.runs import RunSettings
 from headway.engines.signals import Stopping
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError
@@ -138,18 +138,23 @@ def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
 
 def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> list[Reader]:
     """Return a reader for each source, from the run's inputs or else the network file; `stack` closes them."""
+    network = checked.network
     readers: list[Reader] = []
-    for source in checked.network.sources:
-        reader = open_reader(checked, settings, source)
+    for source in network.sources:
+        reader = open_reader(network, source, settings)
         stack.callback(reader.close)
         readers.append(reader)
     return readers
 
 
-def open_reader(checked: CheckedNetwork, settings: RunSettings, source: Source) -> Reader:
-    """Return a reader for one source."""
-    network = checked.network
+def open_reader(network: Network, source: Source, settings: RunSettings) -> Reader:
+    """Return the reader of a source, from the run's inputs or else the network file."""
     given = settings.inputs.get(source.name, thaw(source.connector))
+    if given is None and source.push:
+        raise InputError(
+            f"source '{source.name}' is pushed to while the network runs: start it with headway.start, "
+            "or give it an input"
+        )
     if given is None:
         raise InputError(f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file")
     own = source.name in settings.inputs
@@ -173,6 +178,8 @@ class Destination(NamedTuple):
     """What the user gave as its sink; None: a table in memory."""
     base: Path | None = None
     trust: Trust = OWN
+    listener: Listener | None = None
+    """Who gets what it delivers, from the first tuple on."""
 
     def open(self) -> Writer:
         """Open the sink."""
@@ -201,6 +208,8 @@ class Outlet:
         self.to = to
         self.writer = to.open() if writer is None else writer
         self.delivery = Delivery(to.output, to.schema, self.writer, clock, half_life)
+        if to.listener is not None:
+            self.delivery.listen(to.listener)
 
     @property
     def table(self) -> pa.Table | None:

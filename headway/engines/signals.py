@@ -91,7 +91,7 @@ class Stopping:
     def __init__(self, control: Control | None = None) -> None:
         """Also obey `control`, if given."""
         self._control = control
-        self._commands = None if control is None else control.listen()
+        self._hearing = None if control is None else control.listen()
         self._signals = _taking(self._hear)
         self._signal: str | None = None
         self._begun = self._deaf = False
@@ -107,13 +107,18 @@ class Stopping:
         if self._control is not None:
             self._control.ended()
 
-    def commands(self) -> Sequence[Command]:
-        """Return the commands from outside since the last call."""
+    def commands(self, now: int) -> Sequence[Command]:
+        """Return the commands from outside since the last call, as far as they are due."""
         by = self.by
-        if self._commands is None:  # asked in every round, tens of thousands of times a second
+        if self._hearing is None:  # asked in every round, tens of thousands of times a second
             return () if by is None else (Stop(by),)
-        wanted = self._commands()
+        wanted = self._hearing(now)
         return wanted if by is None else [*wanted, Stop(by)]
+
+    @property
+    def next(self) -> int | None:
+        """The moment of the next command that is known."""
+        return None if self._hearing is None else self._hearing.next
 
     def begin(self) -> None:
         """From now on, the first signal requests a graceful stop."""

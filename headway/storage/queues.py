@@ -326,6 +326,11 @@ class Queue:
             for listener in self.listeners:
                 listener.offer(train)
 
+    def held_trains(self) -> list[Train]:
+        """Return the trains that some consumer still needs."""
+        with self._lock:
+            return list(self._segments)
+
     # Exchanging the network, while no step is under way
 
     def held(self) -> AbstractContextManager[object]:

@@ -174,7 +174,8 @@ class Local(Process):
         if queued > self.peak:
             self.peak = queued
         self._moved = ended > 0
-        return Round(self.clock.now(), ended, self.stopping.commands())
+        now = self.clock.now()
+        return Round(now, ended, self.stopping.commands(now))
 
     def entered(self) -> None:
         """Note that something has arrived."""

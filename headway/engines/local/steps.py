@@ -134,6 +134,9 @@ class StepRunner:
         for at, call in enumerate(calls):
             if self._given_up:
                 raise GivenUpError
+            if runtime.paused and not runtime.paused.isdisjoint(call.boxes[1:]):
+                taken += self._run_apart(step, call, limit)
+                continue
             trains = handed.pop(call.boxes[0], None)
             if trains is None:
                 begun = stopwatch()
@@ -145,6 +148,18 @@ class StepRunner:
                 rest = self._run_call(step, call, trains)
                 if rest is not None:
                     self._work_off(step, call, rest, calls[at + 1 :])
+        return taken
+
+    def _run_apart(self, step: CurrentStep, call: Call, limit: int) -> int:
+        """Call the boxes of a chain one by one, because one of them is paused; return the tuples taken from queues."""
+        taken = 0
+        for at in call.boxes:
+            trains = step.handed.pop(at, None)
+            if trains is None:
+                trains = self._runtime.take_next(self._runtime.boxes[at], limit, step.within)
+                taken += 0 if trains is None else sum([len(train.numbers) for train in trains])
+            if trains is not None:
+                self._run_call(step, self._single[at], trains)
         return taken
 
     def _run_call(self, step: CurrentStep, call: Call, trains: Sequence[Train]) -> Iterator[Result] | None:

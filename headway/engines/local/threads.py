@@ -72,7 +72,8 @@ class Threads(Process):
             at, error = failed
             fail(self.runtime.boxes[at].name, error)
         self.peak = max(self.peak, self.runtime.board.bytes)
-        return Round(self.clock.now(), 0, self.stopping.commands())
+        now = self.clock.now()
+        return Round(now, 0, self.stopping.commands(now))
 
     def entered(self) -> None:
         """Note that something has arrived, and call the boxes that it is for."""

@@ -117,6 +117,8 @@ class RuntimeReading(Reading):
         waiting = board.arrived - board.taken
         self.box_waiting = runtime.per_box(np.add, waiting)
         self._box_ready: Mask = runtime.per_box(np.add, waiting + board.marks) > 0
+        if runtime.paused:
+            self._box_ready[list(runtime.paused)] = False
         self.box_oldest = runtime.per_box(np.minimum, board.oldest.copy())
         memo: dict[str, int] = {}
         for box in runtime.several:
@@ -136,7 +138,7 @@ class RuntimeReading(Reading):
             box = runtime.boxes[at]
             numbers = [cursor.number for cursor in box.cursors]
             waiting = sum([int(board.arrived[one] - board.taken[one]) for one in numbers])
-            ready = waiting + sum([int(board.marks[one]) for one in numbers]) > 0
+            ready = waiting + sum([int(board.marks[one]) for one in numbers]) > 0 and at not in runtime.paused
             if len(numbers) > 1:
                 self._forget(at)
                 ready = ready and self._look(box, memo)

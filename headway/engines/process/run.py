@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, NoReturn
 
+import pyarrow as pa
+
 from headway.clock import SECOND, stopwatch
 from headway.connectors.protocol import Reader
 from headway.engines.alteration import Alteration
@@ -12,10 +14,12 @@ from headway.engines.carrier import Given, Run
 from headway.engines.control import Alter
 from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
+from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Runtime
 from headway.engines.process.seams import Seam
 from headway.errors import HeadwayError, RunError, raised
+from headway.program import Program
 
 _MOST_READ = 65_536
 _LEAST_READ = 1024
@@ -98,6 +102,37 @@ class Process(Run):
             self.entered()
         self.intake += stopwatch() - begun
 
+    # Commands
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether there is more to do that no step can be started for now: a box is paused, or history is read."""
+        return self._seam is not None or any(
+            not cursor.idle for at in self.runtime.paused for cursor in self.runtime.boxes[at].cursors
+        )
+
+    @property
+    def program(self) -> Program:
+        """The program that runs."""
+        return self.runtime.program
+
+    def hold(self, box: str, active: bool) -> None:
+        """Pause a box, or let it go on."""
+        hold(self.runtime, box, active)
+        self.steering.takes(f"{'pause' if active else 'resume'} {box}", self.clock.now())
+
+    def step(self, box: str, tuples: int) -> int:
+        """Let a paused box take some tuples; return how many it took."""
+        return step(self.runtime, box, tuples)
+
+    def watch(self, arc: str) -> Watch:
+        """Return the watch on an arc."""
+        return watch(self.runtime, arc)
+
+    def queue_of(self, box: str, tuples: int) -> Mapping[str, pa.Table]:
+        """Return by input of a box the next tuples that wait there."""
+        return queue_of(self.runtime, box, tuples)
+
     # Seams
 
     def begin_seam(self, seal: Seal) -> None:
@@ -117,6 +152,7 @@ class Process(Run):
         seam = self._seam
         assert seam is not None
         seam.flush()
+        paused = [self.runtime.boxes[at].name for at in self.runtime.paused]
         alteration, settings = seam.alteration, self.settings
         self.checked = checked = alteration.new
         letters = self.outlets.letters
@@ -131,6 +167,8 @@ class Process(Run):
         self.readings.attach(self.sources, self.feeds, list(deliveries.values()), letters, self.schedule)
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam = None
+        self.runtime.paused |= {self.runtime.index[name] for name in paused if name in self.runtime.index}
+        set_apart(self.runtime)
         renewed = self.exchanged()
         self._alter.done.set_result(seam.number)
         return renewed

@@ -98,6 +98,11 @@ class Simulation(Process):
                 self._following.intake = intake
 
     @property
+    def next_command(self) -> int | None:
+        """The moment of the next command."""
+        return self.stopping.next
+
+    @property
     def settled(self) -> bool:
         """Whether the network could be exchanged now."""
         return not self._processors.busy
@@ -256,7 +261,8 @@ class Simulation(Process):
     def begin(self, ended: int = 0) -> Round:
         """Begin a round."""
         self._issued, self._ended, self._begun = self.sources.issued, ended, 0
-        return Round(self.clock.now(), ended, self.stopping.commands())
+        now = self.clock.now()
+        return Round(now, ended, self.stopping.commands(now))
 
     def _note_round(self) -> None:
         """Note whether anything has happened in this round; a policy must not be asked forever without effect."""

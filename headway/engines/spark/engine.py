@@ -22,6 +22,8 @@ from headway.engines.spark.driver.queries import RunningUnit, describe_gone
 from headway.engines.spark.driver.reading import QueryReading, commit_letters
 from headway.engines.spark.driver.seams import pending_in, read_back, resumed, written
 from headway.errors import HeadwayError, RunError
+from headway.living.changes import Changes
+from headway.program import Program, compile_program
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 
@@ -108,7 +110,8 @@ class Granting(Run):
         found = pending_in(log, backend.state.seam)
         if found is not None and found.seam is not None:
             self._alter = Alter(read_back(found.seam, self.checked, settings), Future(), Future())
-            backend.seams.begin(found.issued, self._alter.alteration, *backend.seams.plan(self._alter.alteration))
+            again = self._alter.alteration
+            backend.seams.begin(found.issued, again, *backend.seams.plan(again.program, again.changes))
             self.loop.go_on(self._alter)
 
     def _drop_boxes(self) -> QueryDrops:
@@ -168,7 +171,7 @@ class Granting(Run):
             for unit in heard:
                 if unit.plan:
                     self.recorder.step(unit.number, unit.number, unit.granted_at, now, unit.granted, plan=unit.plan)
-        return Round(now, len(heard), self.stopping.commands())
+        return Round(now, len(heard), self.stopping.commands(self.clock.now()))
 
     def tick(self) -> None:
         """Let a clock tick arrive for windows that have timed out."""
@@ -241,6 +244,16 @@ class Granting(Run):
     # Seams
 
     @property
+    def program(self) -> Program:
+        """The program that runs."""
+        return self._backend.state.program
+
+    def check_alteration(self, checked: CheckedNetwork, changes: Changes) -> None:
+        """Raise a HeadwayError if this run cannot change in this way. Called by whoever prepares a change."""
+        super().check_alteration(checked, changes)
+        self._backend.seams.plan(compile_program(checked), changes)
+
+    @property
     def settled(self) -> bool:
         """Whether the network could be exchanged now: always, as only queries that have ended are exchanged."""
         return True
@@ -260,7 +273,7 @@ class Granting(Run):
         self._alter = alter = seal.alter
         seams = self._backend.seams
         try:
-            change, cut = seams.plan(alter.alteration)
+            change, cut = seams.plan(alter.alteration.program, alter.alteration.changes)
         except HeadwayError as error:
             for answer in (alter.sealed, alter.done):
                 answer.set_exception(error)

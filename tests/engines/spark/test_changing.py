@@ -1,26 +1,30 @@
-"""Networks that change while they run, on real Spark: results are those of the old network up to the seam, then others'."""
+"""Networks that change while they run, on real Spark.
+
+Results are those of the old network up to the seam, and those of the new one after it.
+"""
 
 from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import headway as hw
 from headway.errors import NetworkError
-from tests.engines.spark.changing import Changing, Row, offline
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 pytestmark = pytest.mark.usefixtures("spark")
 
+Row = dict[str, Any]
 SOON, LATER = ({"latency": [[0, 1], [good, 1], [5, 0]]} for good in (1, 2))
 NETWORK: dict[str, Any] = {
     "network": "changing",
-    "sources": {"s": {"schema": {"id": "int", "time": "bigint", "k": "int", "v": "int"}}},
+    "sources": {"s": {"schema": {"id": "int", "time": "bigint", "k": "int", "v": "int"}, "push": True}},
     "boxes": {
         "high": {"op": "filter", "in": "s", "where": ["v > 3"]},
         "counts": {
@@ -67,50 +71,59 @@ def listed(result: Any, output: str) -> list[Row]:
     return rows
 
 
+def offline(network: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the results of a network over some tuples, by output."""
+    found = hw.run(network, {"s": list(rows)}, engine="local").outputs
+    return {name: table.to_pylist() for name, table in found.items()}
+
+
+def closed(network: Mapping[str, Any], rows: Sequence[Row], output: str, size: int, least: int = 6) -> list[Row]:
+    """Return the windows of an aggregate in one partition that have closed when its input stops without an end."""
+    reached = max(row["time"] for row in rows if row["v"] > least)
+    return [row for row in offline(network, rows)[output] if row["time"] + size <= reached]
+
+
 def test_a_run_with_changes() -> None:
-    rows = make_rows(4000)
-    run = Changing(NETWORK, rows, rate=500, train=150)
-    run.wait_for(lambda status: status.tuples_out > 20)
-    # A threshold changes, and the count behind it keeps its state.
-    higher = changed(NETWORK, {"high": {"where": ["v > 6"]}})
-    first = run.change(higher, keep=["counts"])
-    # A query is added, and another output of what is delivered anyway.
-    added = changed(higher, {"late": LATE}, {"late": {"from": "late"}, "again": {"from": "counts"}})
-    second = run.change(added)
-    run.wait_for(lambda status: status.outputs["late"].tuples > 3)
-    # The count begins anew, with what it has so far emitted; the new query changes and loses it.
-    longer = changed(added, {"counts": {"size": 20}, "late": {"select": "sum(v) as n"}})
-    third = run.change(longer, restart=["counts", "late"], flush=["counts"])
-    seen = run.statuses[-1].tuples_in
-    run.wait_for(lambda status: status.tuples_in > seen + 300)
-    # One is removed.
-    fourth = run.change(changed(longer, {"late": None}, {"late": None}))
-    result = run.result()
+    rows = make_rows(2000)
+    with hw.start(NETWORK, engine="spark", train=150) as run:
+        run.push("s", rows[:400])
+        # A threshold changes, and the count behind it keeps its state.
+        higher = changed(NETWORK, {"high": {"where": ["v > 6"]}})
+        run.change(higher, keep=["counts"])
+        run.push("s", rows[400:800])
+        # A query is added, and another output of what is delivered anyway.
+        added = changed(higher, {"late": LATE}, {"late": {"from": "late"}, "again": {"from": "counts"}})
+        run.change(added)
+        run.push("s", rows[800:1200])
+        # The count begins anew, and emits what it has; the new query begins anew, and loses it.
+        longer = changed(added, {"counts": {"size": 20}, "late": {"size": 6}})
+        run.change(longer, restart=["counts", "late"], flush=["counts"])
+        run.push("s", rows[1200:1600])
+        # A query is removed.
+        run.change(changed(longer, {"late": None}, {"late": None}))
+        run.push("s", rows[1600:])
+        result = run.stop()
 
-    assert 0 < first < second < third < fourth < len(rows)
     assert listed(result, "plain") == offline(NETWORK, rows)["plain"]
-    both = [row for row in rows[:third] if row["v"] > (3 if row["id"] < first else 6)]
-    anew = offline(longer, rows[third:])
-    before = offline(NETWORK, both)["counts"]
-    assert listed(result, "counts") == before + anew["counts"]
-    closing = [row for row in before if row not in offline(NETWORK, [one for one in both if one["id"] < second])["counts"]]
-    assert listed(result, "again")[-len(anew["counts"]) :] == anew["counts"]
-    assert set(map(str, closing)) <= set(map(str, listed(result, "again")))
-    assert listed(result, "late") == whole(added, rows[second:third]) + whole(longer, rows[third:fourth])
-
-
-def whole(network: Mapping[str, Any], rows: list[Row]) -> list[Row]:
-    """Return the windows of 'late' that have closed when its input stops without an end."""
-    reached = max(row["time"] for row in rows if row["v"] > 6)
-    return [row for row in offline(network, rows)["late"] if row["time"] + 5 <= reached]
+    both = [row for row in rows[:1200] if row["v"] > (3 if row["id"] < 400 else 6)]
+    before, anew = offline(NETWORK, both)["counts"], offline(longer, rows[1200:])["counts"]
+    assert listed(result, "counts") == before + anew
+    early = sum(1 for row in listed(result, "counts") if row not in listed(result, "again"))
+    assert listed(result, "again") == (before + anew)[early:]
+    assert {row["k"]: row["last"] for row in before[:early]} != {}
+    assert all(row["time"] + 10 <= 800 // 3 for row in before[:early])
+    assert all(row["time"] + 10 > 780 // 3 for row in before[early : early + 4])
+    ended = closed(added, rows[800:1200], "late", 5) + closed(longer, rows[1200:1600], "late", 6)
+    assert listed(result, "late") == ended
 
 
 def test_what_cannot_be_changed_is_refused_and_the_run_goes_on() -> None:
-    rows = make_rows(1500)
-    run = Changing(NETWORK, rows, rate=400, train=150)
-    run.wait_for(lambda status: status.tuples_out > 5)
+    rows = make_rows(600)
     both = {"op": "aggregate", "in": "counts", "select": "sum(n) as n", "order": {"on": "time"}, "size": 50}
-    with pytest.raises(NetworkError, match="'both' cannot read what 'counts' makes"):
-        run.change(changed(NETWORK, {"both": both}, {"both": {"from": "both"}}))
-    result = run.result()
+    with hw.start(NETWORK, engine="spark", train=150) as run:
+        run.push("s", rows[:300])
+        with pytest.raises(NetworkError, match="'both' cannot read what 'counts' makes"):
+            run.change(changed(NETWORK, {"both": both}, {"both": {"from": "both"}}))
+        run.push("s", rows[300:])
+        result = run.stop()
     assert {name: table.to_pylist() for name, table in result.outputs.items()} == offline(NETWORK, rows)

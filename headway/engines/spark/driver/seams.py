@@ -31,7 +31,7 @@ from headway.errors import NetworkError, RunError
 from headway.files import parse_network
 from headway.living.changes import Changes
 from headway.network import Network
-from headway.program import compile_program
+from headway.program import Program, compile_program
 from headway.storage.filesystems import FAILURES, locate
 from headway.storage.log import Commit, Log
 
@@ -75,20 +75,18 @@ class Seams:
         """Whether all queries that end at the seam have processed everything up to it."""
         return all(unit.drained for unit in self._backend.units)
 
-    def plan(self, alteration: Alteration) -> tuple[Change, Recut]:
+    def plan(self, program: Program, changes: Changes) -> tuple[Change, Recut]:
         """Return what a change does to the queries; raise a HeadwayError if it cannot be made on Spark."""
-        backend, changes = self._backend, alteration.changes
+        backend = self._backend
         state = backend.state
-        if alteration.histories:
-            raise NetworkError("history is not read on the engine 'spark' yet; attach with since: now")
         if changes.sources_changed:
             raise NetworkError(
                 f"source '{changes.sources_changed[0]}' is another one now: on Spark its log stays as it is; give the "
                 "changed source another name"
             )
         if backend.settings.state is not None:
-            _check_written(alteration.new.network)
-        change = Change(state.program, alteration.program, frozenset(changes.kept), frozenset(changes.carried))
+            _check_written(program.checked.network)
+        change = Change(state.program, program, frozenset(changes.kept), frozenset(changes.carried))
         running = [
             Running(unit.cut, frozenset(lane.arc for lane in unit.work.lanes if lane.out and not lane.counted))
             for unit in backend.units
@@ -211,7 +209,7 @@ def read_back(record: Mapping[str, Any], old: CheckedNetwork, settings: RunSetti
         changes,
         compile_program(new),
         {},
-        {name: open_reader(new, settings, new.network.source(name)) for name in changes.sources_added},
+        {name: open_reader(new.network, new.network.source(name), settings) for name in changes.sources_added},
         {
             name: destination_of(new, settings, new.network.output(name))
             for name in (*changes.outputs_added, *changes.outputs_restarted)

@@ -1,0 +1,35 @@
+"""History: what a connection point keeps, in Parquet files sorted by storage key; independent of engines."""
+
+from headway.history.coverage import Since
+from headway.history.files import Footers, HistoryFile, Layout, read_files, write_file
+from headway.history.kept import NUMBER, PLACE, STAMP, START, Kept, Position, through
+from headway.history.keys import NULL
+from headway.history.manifest import FORMAT
+from headway.history.plans import Plan
+from headway.history.readers import Reader
+from headway.history.rows import Rows
+from headway.history.store import History
+from headway.history.writers import Writers
+
+__all__ = [
+    "FORMAT",
+    "NULL",
+    "NUMBER",
+    "PLACE",
+    "STAMP",
+    "START",
+    "Footers",
+    "History",
+    "HistoryFile",
+    "Kept",
+    "Layout",
+    "Plan",
+    "Position",
+    "Reader",
+    "Rows",
+    "Since",
+    "Writers",
+    "read_files",
+    "through",
+    "write_file",
+]
