@@ -116,6 +116,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
         "on_status": None if on_status is None else _guarded(on_status),
         "spark": said["spark"] or {},
         "state": None if state is None else str(state),
+        "history": None if said["history"] is None else str(said["history"]),
         "keep": min(said["keep"], _FOR_EVER),
         "restart": frozenset(said["restart"]),
         "cut": _cut(said["cut"]),

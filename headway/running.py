@@ -26,8 +26,9 @@ from headway.engines.runs import RunResult, Status, make_engine
 from headway.errors import InputError, NetworkError, OutputError, RunError, check_known
 from headway.files import load
 from headway.living.changes import Changes, compare
-from headway.living.fragments import Fragment, graft, prune, read_fragment, start_of
-from headway.network import Network
+from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
+from headway.living.lookups import keys_of
+from headway.network import Network, arc_name
 from headway.options.table import RunOptions
 from headway.runner import AnyNetwork, Prepared, prepare
 from headway.scheduling.policy import Planner
@@ -406,21 +407,59 @@ class Running:
 
         `since` and `until` override what the fragment says: how much history it gets, and whether its input ends now.
         """
-        read = read_fragment(fragment, trust=self._network.trust, **options)
+        read = self._read_fragment(fragment, **options)
         with self._changing:
             self._tidy()
             wanted = graft(self._network, read)
-            begins = start_of(read, self._network)
-            histories = {
-                (box, place): History(point, read.since, read.until_now)
-                for box, points in begins.items()
-                for place, point in points.items()
-            }
+            histories = self._histories(read, wanted)
             attached = Attached(self, read, lambda: self._wait(alter.sealed))
             ends = {attached.outputs[name]: end for name, end in attached._done.items()}
             alter, _ = self._alter(wanted, f"attach {read.name}", at, histories=histories, listeners=ends)
             self._attached[read.name] = attached
         return attached
+
+    def _histories(self, fragment: Fragment, network: Network) -> dict[tuple[str, int], History]:
+        """Return what the boxes of a fragment read of which point, by box and input."""
+        found: dict[tuple[str, int], History] = {}
+        starts = start_of(fragment, self._network)
+        if not any(starts.values()):
+            return found
+        checked = check(network, self._checked.functions, self._settings.tables, contact=True)
+        check_since(fragment, checked)
+        specs = {box.name: box.spec for box in checked.order}
+        for box, points in starts.items():
+            for place, name in points.items():
+                point = checked.network.point(name)
+                ports = frozenset(port for port in specs[box].ports if checked.consumers[arc_name(box, port)])
+                key = keys_of(specs[box], checked.arcs[checked.points[name]], point.key, ports)
+                found[box, place] = History(name, fragment.since, key, fragment.until_now)
+        if not self._virtual:
+            histories = self._carrier_now().histories
+            for one in found.values():
+                histories.check(one.point, one.since)
+        return found
+
+    def explain(self, fragment: str | Path | Mapping[str, Any] | Fragment, **options: Any) -> str:
+        """Return how the history of a fragment would be read: which box reads which point, in which way."""
+        read = self._read_fragment(fragment, **options)
+        with self._changing:
+            found = self._histories(read, graft(self._network, read))
+        if not found:
+            return f"fragment '{read.name}' reads no history: its input begins now"
+        histories = self._carrier_now().histories
+        after = "its input ends there" if read.until_now else "then what is live"
+        return "\n".join(
+            f"{box} reads point '{one.point}': {histories.plan(one.point, one.since, one.key)}; {after}"
+            for (box, _), one in found.items()
+        )
+
+    def _read_fragment(self, fragment: str | Path | Mapping[str, Any] | Fragment, **options: Any) -> Fragment:
+        until = options.pop("until", None)
+        check_known("option", options, ("since",), RunError, "attach")
+        read = read_fragment(fragment, network=self._network, trust=self._network.trust, **options)
+        if until not in (None, "now"):
+            raise RunError(f"attach: until is 'now' or left out, not {until!r}")
+        return replace(read, until_now=True) if until else read
 
     def _detach(self, attached: Attached, flush: bool) -> dict[str, pa.Table]:
         with self._changing:

@@ -21,7 +21,9 @@ LAYERS = (
     ("cli",),
     ("compare",),
     ("",),  # the public names
+    ("running",),
     ("runner",),
+    ("subscriptions",),
     ("engines",),
     ("connectors",),
     ("history",),

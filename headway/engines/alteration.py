@@ -26,6 +26,8 @@ class History:
     point: str
     since: Since | None = None
     """How far back; None: from the oldest tuple kept."""
+    key: Any = None
+    """The storage keys that it needs: a value, or a pair of bounds; None: all."""
     ends: bool = False
     """Whether its input ends at the seam."""
 

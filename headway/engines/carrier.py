@@ -6,7 +6,7 @@ import contextlib
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
@@ -25,6 +25,7 @@ from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.living.changes import Changes
+from headway.living.since import Since
 from headway.program import Program
 from headway.scheduling.policy import Policy
 from headway.totals import SYSTEM, Spent, Totals
@@ -53,6 +54,16 @@ def giving(checked: CheckedNetwork, settings: RunSettings, clock: Clock) -> Iter
             yield Given(checked, settings, clock, stack, stopping)
         finally:
             stopping.shield()
+
+
+class KeptHistories(Protocol):
+    """What connection points keep, for whoever prepares a change; thread-safe."""
+
+    def check(self, point: str, since: Since | None) -> None:
+        """Raise a RunError if a point does not have so much history."""
+
+    def plan(self, point: str, since: Since | None, key: object) -> object:
+        """Return what reading history would take, as text."""
 
 
 class Run(Carrier):
@@ -170,6 +181,11 @@ class Run(Carrier):
             ask.answer.set_result(ask.question(self))
         except Exception as error:
             ask.answer.set_exception(error)
+
+    @property
+    def histories(self) -> KeptHistories:
+        """What connection points keep."""
+        raise RunError(f"the engine '{self.engine}' keeps no history")
 
     @property
     def program(self) -> Program | None:

@@ -75,6 +75,7 @@ class RunSettings:
     on_status: Callable[[Status], None] | None = None
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
+    history: str | None = None
     state: str | None = None
     keep: float = default_of("keep")
     restart: frozenset[str] = frozenset()

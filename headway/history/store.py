@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from headway.clock import stopwatch
 from headway.columns import Column
@@ -293,6 +294,10 @@ class History:
             gone = [name for name in names if name in self._doomed and name not in self._used]
             self._doomed.difference_update(gone)
         self._delete(gone)
+
+    def rekeep(self, keep: int | Duration | None) -> None:
+        """Keep so much from now on; what that does not cover goes when the next file is written."""
+        self.kept = replace(self.kept, keep=keep)
 
     # Writing
 

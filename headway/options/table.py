@@ -57,6 +57,7 @@ class RunOptions(TypedDict, total=False):
     clock: Clock | None
     trust: Trust | Mapping[str, Any] | str | None
     master: str | None
+    history: str | Path | None
     state: str | Path | None
     keep: float
     restart: Iterable[str]
@@ -237,6 +238,12 @@ _RUN: Mapping[str, Option] = {
         "the clock to use: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not for "
         "`sim`, which has its own)",
         "clock",
+    ),
+    "history": Option(
+        "where connection points keep what passes them, as Parquet files, for later runs, too; a directory",
+        "path",
+        told="a temporary folder",
+        flag="--history DIR",
     ),
     "trust": Option(
         "how far to trust the file: `own` (yours) may name any path and host, `stranger` only what is allowed",

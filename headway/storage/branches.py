@@ -7,7 +7,7 @@ the arc's queue. A branch is folded into that queue once there is no difference 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Branch:
         """
         self.main, self.queue = main, queue
         self.after, self.upto, self.live = after, upto, live
+        self.ended = False
         main.listen(self)
 
     @property
@@ -42,17 +43,18 @@ class Branch:
         """Return up to which arrival number its tuples are complete, if that is `known` of the arc."""
         return min(max(known, self.queue.progress), self.upto) if self.live else self.queue.progress
 
-    def join(self, rest: Callable[[], Train | None]) -> None:
+    def join(self, rest: Callable[[], Sequence[Train]]) -> None:
         """Push what `rest` returns of the past, and be live from then on; nothing is pushed to the arc in between."""
         with self.main.held():
-            train = rest()
-            if train is not None:
-                self.queue.push(train)
+            for train in rest():
+                self.queue.push(part_of(train, NOTHING, self.upto))
             self.live = True
-            self.queue.push(Train.empty(self.queue.schema, self.main.progress))
+            self.queue.push(Train.empty(self.queue.schema, min(self.main.progress, self.upto)))
 
     def end(self, number: int) -> None:
-        """Let the consumer's input end at an arrival number, which is complete."""
+        """Let the consumer's input end at an arrival number, up to which it is complete."""
+        self.close()
+        self.ended = True
         self.queue.push(Train.empty(self.queue.schema, number, end=True))
 
     def fold(self) -> bool:

@@ -311,6 +311,11 @@ class Queue:
         self.cursors = tuple(Cursor(self, number) for number in cursors)
 
     @property
+    def bytes(self) -> int:
+        """The bytes held."""
+        return int(self._board._queues[self._number])
+
+    @property
     def tuples(self) -> int:
         """The number of tuples held."""
         return sum([len(segment.numbers) for segment in self._segments])

@@ -76,6 +76,7 @@ class Scripted:
     waiting: Sequence[int] = (0, 0)
     ready: bool = False
     awaiting: bool = False
+    next_command: int | None = None
     settled: bool = True
     drained: bool = True
     seen: list[bool] = field(default_factory=list)

@@ -14,12 +14,14 @@ from headway.engines.carrier import Given, Run
 from headway.engines.control import Alter
 from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
+from headway.engines.process.histories import SOON, Histories
 from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch
 from headway.engines.process.reading import RuntimeReading
-from headway.engines.process.runtime import Runtime
+from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.process.seams import Seam
 from headway.errors import HeadwayError, RunError, raised
 from headway.program import Program
+from headway.storage.branches import Branch
 
 _MOST_READ = 65_536
 _LEAST_READ = 1024
@@ -64,12 +66,21 @@ class Process(Run):
             self.runtime.feed(source.name, self.wrap(given, source.name, reader))
             for source, reader in zip(checked.network.sources, readers, strict=True)
         ]
+        self._histories = Histories(settings.history)
+        stack.callback(self._histories.close)
+        self._histories.follow(checked, self.runtime)
+        issued = self._histories.issued
+        for feed in self.feeds:
+            feed.promise(issued)
         chunk = min(max(16 * self.train, _LEAST_READ), _MOST_READ)
         readings = RuntimeReading(checked, self.runtime, self.units)
         full = (lambda: True) if self.virtual else self.filled  # in virtual time, a pull reads once
-        super().__init__(given, readings, outlets, self.feeds, letters.refuse, chunk=chunk, enough=chunk, full=full)
+        super().__init__(
+            given, readings, outlets, self.feeds, letters.refuse, chunk=chunk, enough=chunk, full=full, issued=issued
+        )
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam: Seam | None = None
+        self._branches: list[tuple[RunningBox, int, Branch]] = []
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Return a source's reader as this carrier needs it."""
@@ -98,6 +109,10 @@ class Process(Run):
     def admit(self, asks: bool) -> None:
         """Let tuples arrive."""
         begun = stopwatch()
+        if self._histories.catching:
+            self._histories.feed()
+        if self._branches:
+            self._fold()
         if self.sources.pull(asks):
             self.entered()
         self.intake += stopwatch() - begun
@@ -107,9 +122,14 @@ class Process(Run):
     @property
     def awaiting(self) -> bool:
         """Whether there is more to do that no step can be started for now: a box is paused, or history is read."""
-        return self._seam is not None or any(
+        return bool(self._histories.catching) or any(
             not cursor.idle for at in self.runtime.paused for cursor in self.runtime.boxes[at].cursors
         )
+
+    @property
+    def histories(self) -> Histories:
+        """What connection points keep."""
+        return self._histories
 
     @property
     def program(self) -> Program:
@@ -140,7 +160,12 @@ class Process(Run):
         alter = seal.alter
         self._seam = Seam(self.runtime, alter.alteration, self.sources.seam())
         self._alter = alter
-        alter.sealed.set_result(self._seam.number)
+        seam, now = self._seam, self.clock.now()
+        self._histories.catch_up(alter.alteration, seam.branches, seam.number, now, self._progress)
+        alter.sealed.set_result(seam.number)
+
+    def _progress(self, arc: str) -> int:
+        return self.runtime.progress(arc, frozenset(), {})
 
     @property
     def drained(self) -> bool:
@@ -167,11 +192,36 @@ class Process(Run):
         self.readings.attach(self.sources, self.feeds, list(deliveries.values()), letters, self.schedule)
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam = None
+        self._branches = [
+            (box, place, branch)
+            for box in self.runtime.boxes
+            for place, branch in enumerate(box.branches or ())
+            if branch is not None
+        ]
+        anew = [*alteration.changes.points_restarted]
+        self._histories.follow(checked, self.runtime, anew, seam.number)
         self.runtime.paused |= {self.runtime.index[name] for name in paused if name in self.runtime.index}
         set_apart(self.runtime)
         renewed = self.exchanged()
         self._alter.done.set_result(seam.number)
         return renewed
+
+    def _fold(self) -> None:
+        """Let boxes read from the arcs' own queues where branches are no different any more."""
+        rest = []
+        for box, place, branch in self._branches:
+            if branch.fold():
+                assert box.branches is not None
+                branches = [None if at == place else one for at, one in enumerate(box.branches)]
+                box.branches = tuple(branches) if any(branches) else None
+                set_apart(self.runtime)
+            elif not branch.ended:
+                rest.append((box, place, branch))
+        self._branches = rest
+
+    def sleep(self, until: int) -> None:
+        """Sleep until a moment, or until something happens."""
+        super().sleep(min(until, self.clock.now() + SOON) if self._histories.catching else until)
 
     def _exchange_feeds(self, alteration: Alteration) -> None:
         """Go on with the feeds of sources that stay, and begin those of new ones."""

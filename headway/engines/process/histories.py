@@ -1,0 +1,227 @@
+"""Connection points at run time: what passes them is kept, and boxes that begin behind them catch up with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from headway.checking import CheckedNetwork
+from headway.clock import MILLISECOND
+from headway.columns import NEVER
+from headway.engines.alteration import Alteration
+from headway.engines.process.runtime import Runtime
+from headway.errors import HeadwayError, RunError
+from headway.history import History, Kept, Plan, Reader, Writers
+from headway.living.since import Since
+from headway.network import Point
+from headway.storage.branches import Branch, part_of
+from headway.storage.temporary import make_temporary, remove_temporary
+from headway.trains import NOTHING, Train, constant
+
+_CHUNK = 16_384
+"""Tuples of a history that are queued at a time."""
+_AHEAD = 4 << 20
+"""Bytes of a history that may wait for a box; what it has not taken is not read either."""
+SOON = 2 * MILLISECOND
+"""How long the loop sleeps at most while a history is being read in the background."""
+_log = logging.getLogger("headway")
+
+
+def kept_of(checked: CheckedNetwork, point: Point) -> Kept:
+    """Return what a point keeps."""
+    keep = point.keep.tuples if point.keep.tuples is not None else point.keep.span
+    return Kept(checked.arcs[checked.points[point.name]], point.key, point.time, keep)
+
+
+class Tap:
+    """Hands what is pushed to an arc to the history of a point. When that fails, the run goes on without it."""
+
+    def __init__(self, point: str, history: History, after: int) -> None:
+        """Keep what is numbered above `after`."""
+        self._point, self._history, self._after = point, history, after
+        self.failed: RunError | None = None
+
+    def offer(self, train: Train) -> None:
+        """Keep a train."""
+        if self.failed is not None:
+            return
+        try:
+            self._history.append(part_of(train, self._after, NEVER))
+        except RunError as error:
+            self.failed = RunError(f"point '{self._point}' keeps nothing more: {error}")
+            _log.error("%s", self.failed)
+
+
+class CatchUp:
+    """A box that reads the history of a point before what is live."""
+
+    def __init__(
+        self, branch: Branch, reader: Reader, stamp: int, seam: int | None, progress: Callable[[], int]
+    ) -> None:
+        """Tuples count their latency from `stamp`. With a `seam`, the input ends there.
+
+        `progress` returns up to which arrival number the point's arc is complete.
+        """
+        self._branch, self._reader, self._stamp, self._seam = branch, reader, stamp, seam
+        self._progress = progress
+        if seam is not None:
+            branch.upto = seam
+
+    def feed(self) -> bool:
+        """Queue what has been read, as far as the box takes it; return whether it is live now, or at its end."""
+        branch, reader, seam = self._branch, self._reader, self._seam
+        while not branch.live:
+            if branch.queue.bytes > _AHEAD:
+                return False
+            train = reader.next(_CHUNK, wait=False)
+            if train is not None:
+                branch.queue.push(part_of(self._stamped(train), NOTHING, branch.upto))
+            elif reader.pending:
+                return False
+            if train is None or reader.position.number > branch.upto:
+                branch.join(self._rest)
+        reader.close()
+        if seam is None or branch.ended:
+            return True
+        if self._progress() < seam:
+            return False
+        branch.end(seam)
+        return True
+
+    def _rest(self) -> Sequence[Train]:
+        trains = list[Train]()
+        while self._reader.position.number <= self._branch.upto and (train := self._reader.next()) is not None:
+            trains.append(self._stamped(train))
+        return trains
+
+    def _stamped(self, train: Train) -> Train:
+        return Train(train.columns, constant(self._stamp, len(train)), train.numbers, int(train.numbers[-1]) - 1)
+
+
+class Histories:
+    """The histories of a run's points. Used by the scheduler thread, except where it says otherwise."""
+
+    def __init__(self, folder: str | None) -> None:
+        """Keep them in a folder, by default in a temporary one."""
+        self._folder = folder
+        self._temporary: str | None = None
+        self._writers: Writers | None = None
+        self._open: dict[str, History] = {}
+        self._taps: dict[str, tuple[Tap, Runtime, str]] = {}
+        self.catching: list[CatchUp] = []
+        """The boxes that catch up."""
+
+    def follow(self, checked: CheckedNetwork, runtime: Runtime, anew: Sequence[str] = (), seam: int = NOTHING) -> None:
+        """Keep what passes the points of a network after a seam; those in `anew` begin anew."""
+        wanted = {point.name: point for point in checked.network.points if point.data is None}
+        for name, (tap, before, arc) in list(self._taps.items()):
+            gone = name not in wanted or name in anew
+            if gone or not _same_queue(before, runtime, arc, checked.points[name]):
+                before.arcs[arc].queue.forget(tap)
+                del self._taps[name]
+            if gone:
+                self._open.pop(name).close()
+        for name, point in wanted.items():
+            kept = kept_of(checked, point)
+            began = name not in self._open
+            if began:
+                self._open[name] = self._make(name, kept, name in anew)
+            elif self._open[name].kept.keep != kept.keep:
+                self._open[name].rekeep(kept.keep)
+            if name not in self._taps:
+                arc = checked.points[name]
+                tap = Tap(name, self._open[name], seam if began else NOTHING)
+                runtime.arcs[arc].queue.listen(tap)
+                self._taps[name] = tap, runtime, arc
+            else:
+                self._taps[name] = self._taps[name][0], runtime, checked.points[name]
+
+    @property
+    def issued(self) -> int:
+        """The last arrival number that a history has: those of this run come after it."""
+        return max([history.edge.number for history in self._open.values()], default=NOTHING)
+
+    def _make(self, name: str, kept: Kept, anew: bool) -> History:
+        if self._writers is None:
+            self._writers = Writers()
+        if self._folder is None and self._temporary is None:
+            self._temporary = make_temporary()
+        folder = Path(self._folder or self._temporary or "", name.replace("/", "."))
+        return History(str(folder), kept, self._writers, sync=self._folder is not None)
+
+    def catch_up(
+        self,
+        alteration: Alteration,
+        branches: Mapping[tuple[str, int], Branch],
+        seam: int,
+        now: int,
+        progress: Callable[[str], int],
+    ) -> None:
+        """Let boxes that begin at a seam read history first; `progress` is that of an arc."""
+        if not alteration.histories:
+            return
+        begin = max(self.begins(one.point, one.since, seam) for one in alteration.histories.values())
+        for place, one in alteration.histories.items():
+            history, branch = self._open[one.point], branches[place]
+            reader = history.follow(begin - 1, one.key)
+            branch.live, branch.after, branch.queue.progress = False, NOTHING, begin - 1
+            known = partial(progress, alteration.new.points[one.point])
+            self.catching.append(CatchUp(branch, reader, now, seam if one.ends else None, known))
+
+    def begins(self, point: str, since: Since | None, seam: int) -> int:
+        """Return the arrival number from which a fragment reads."""
+        return self._open[point].first_since(_limit(since), seam).number
+
+    def check(self, point: str, since: Since | None) -> None:
+        """Raise a RunError if a point does not have so much history. Thread-safe."""
+        self.of(point)
+        history = self._open[point]
+        found = history.first_since(_limit(since))
+        if not found.complete and since is not None and since != Since():
+            oldest = "nothing" if found.time is None else f"what is not older than {history.kept.shown(found.time)}"
+            raise RunError(
+                f"point '{point}' does not keep so much: since {since} needs older tuples than there are; it has "
+                f"{oldest}; ask for less, or for all that there is (since: all)"
+            )
+
+    def plan(self, point: str, since: Since | None, key: object) -> Plan:
+        """Return what reading history would take. Thread-safe."""
+        history = self.of(point)
+        return history.plan(key, history.first_since(_limit(since)).number - 1)
+
+    def of(self, point: str) -> History:
+        """Return the history of a point; raises why it has failed. Thread-safe."""
+        tap = self._taps[point][0]
+        if tap.failed is not None:
+            raise tap.failed
+        return self._open[point]
+
+    def feed(self) -> None:
+        """Let boxes that catch up have more, as far as they take it."""
+        self.catching = [one for one in self.catching if not one.feed()]
+
+    def close(self) -> None:
+        """Write what is in memory, unless it is temporary, and stop."""
+        for history in self._open.values():
+            try:
+                if self._folder is not None:
+                    history.close()
+            except HeadwayError as error:
+                _log.error("%s", error)
+        if self._writers is not None:
+            self._writers.close()
+        if self._temporary is not None:
+            remove_temporary(self._temporary)
+
+
+def _same_queue(before: Runtime, now: Runtime, old: str, new: str) -> bool:
+    return new in now.arcs and before.arcs[old].queue is now.arcs[new].queue
+
+
+def _limit(since: Since | None) -> object:
+    """Return where history begins, as `History.first_since` takes it."""
+    if since is None:
+        return None
+    return since.back if since.back is not None else since.moment
