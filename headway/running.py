@@ -180,6 +180,9 @@ class Running:
             _first(self._carrier, self._over)
             if self._over.done() and not self._carrier.done():
                 self._over.result()
+            now = self._carrier.result().checked
+            if now.network != self._network:  # a run that goes on has changed before
+                self._network, self._checked = now.network, now
         return self
 
     def here(self) -> RunResult:

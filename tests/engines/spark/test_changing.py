@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import headway as hw
-from headway.errors import NetworkError
+from headway.errors import NetworkError, RunError
 
 if TYPE_CHECKING:
     pass
@@ -127,3 +128,34 @@ def test_what_cannot_be_changed_is_refused_and_the_run_goes_on() -> None:
         run.push("s", rows[300:])
         result = run.stop()
     assert {name: table.to_pylist() for name, table in result.outputs.items()} == offline(NETWORK, rows)
+
+
+def test_a_changed_run_goes_on_where_it_was_kept(tmp_path: Path) -> None:
+    rows, state = make_rows(1600), tmp_path / "state"
+    higher = changed(NETWORK, {"high": {"where": ["v > 6"]}, "late": LATE}, {"late": {"from": "late"}})
+    with hw.start(NETWORK, engine="spark", train=150, state=state) as run:
+        run.push("s", rows[:400])
+        run.change(higher, keep="all")
+        run.push("s", rows[400:800])
+    with hw.start(NETWORK, engine="spark", train=150, state=state) as run:
+        assert [box.name for box in run.network.boxes] == ["high", "counts", "plain", "late"]
+        run.push("s", rows[800:1200])
+        run.change(changed(higher, {"late": None}, {"late": None}), flush="all")
+        run.push("s", rows[1200:])
+        result = run.stop(drain=True)
+
+    both = [row for row in rows if row["v"] > (3 if row["id"] < 400 else 6)]
+    assert listed(result, "plain") == offline(NETWORK, rows)["plain"]
+    assert listed(result, "counts") == offline(NETWORK, both)["counts"]
+    assert listed(result, "late") == offline(higher, rows[400:1200])["late"]
+
+
+def test_a_network_that_is_neither_the_first_nor_the_changed_one_is_refused(tmp_path: Path) -> None:
+    state, longer = tmp_path / "state", changed(NETWORK, {"counts": {"size": 20}})
+    with hw.start(NETWORK, engine="spark", state=state) as run:
+        run.push("s", make_rows(50))
+        run.change(longer, restart="all")
+    with pytest.raises(RunError, match="its network was changed while it ran"):
+        hw.start(changed(NETWORK, {"counts": {"size": 30}}), engine="spark", state=state)
+    with hw.start(longer, engine="spark", state=state) as run:
+        assert run.network.box("counts").spec.to_mapping()["size"] == 20

@@ -12,7 +12,6 @@ with the old network, whose queries end at the seam, and exchanges it then. Kill
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -26,9 +25,8 @@ from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.journal import read_plan
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut, Running, recut
-from headway.engines.spark.driver.state import digest
+from headway.engines.spark.driver.state import described, digest, restored
 from headway.errors import NetworkError, RunError
-from headway.files import parse_network
 from headway.living.changes import Changes
 from headway.network import Network
 from headway.program import Program, compile_program
@@ -180,9 +178,8 @@ class Seams:
 def written(alteration: Alteration) -> dict[str, Any]:
     """Return what the log keeps of a change, from which `read_back` makes it again."""
     changes = {one.name: list(getattr(alteration.changes, one.name)) for one in fields(Changes)}
-    network = alteration.new.network.to_mapping()
     return {
-        "network": json.loads(json.dumps(network, default=str)),
+        "network": described(alteration.new.network),
         "changes": {name: some for name, some in changes.items() if some},
         "what": alteration.what,
     }
@@ -190,8 +187,7 @@ def written(alteration: Alteration) -> dict[str, Any]:
 
 def _check_written(network: Network) -> None:
     """Raise a NetworkError for a network that cannot be read back."""
-    text = json.dumps(network.to_mapping(), default=str)
-    if parse_network(json.loads(text), network.folder, network.trust) != network:
+    if restored(described(network), network) != network:
         raise NetworkError(
             "the changed network holds what only Python can hold, so that a state could not be continued; "
             "write it as plain data, or run without state"
@@ -200,7 +196,7 @@ def _check_written(network: Network) -> None:
 
 def read_back(record: Mapping[str, Any], old: CheckedNetwork, settings: RunSettings) -> Alteration:
     """Return a change that the log holds, with its readers and destinations opened again."""
-    network = parse_network(record["network"], old.network.folder, old.network.trust)
+    network = restored(record["network"], old.network)
     new = check(network, old.functions, settings.tables, contact=True)
     changes = Changes(**{name: tuple(some) for name, some in record["changes"].items()})
     return Alteration(
@@ -239,7 +235,7 @@ def resumed(checked: CheckedNetwork, settings: RunSettings) -> CheckedNetwork:
     if plan is None or "altered" not in plan:
         return checked
     given = checked.network
-    network = parse_network(plan["altered"]["network"], given.folder, given.trust)
+    network = restored(plan["altered"]["network"], given)
     if given == network:
         return checked
     if digest(given) != plan["given"]:

@@ -19,6 +19,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
@@ -34,6 +35,7 @@ from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut
 from headway.engines.spark.wire.messages import CutUnit, clear
 from headway.errors import RunError, choices, unknown
+from headway.files import parse_network
 from headway.network import Network, Source, Table, thaw
 from headway.network.schema import Schema, type_name
 from headway.options.table import CUT_KEYS
@@ -47,7 +49,21 @@ from headway.trains import NOTHING
 
 def digest(network: Network) -> str:
     """Return a checksum that tells networks apart."""
-    return f"{checksum(json.dumps(network.to_mapping(), sort_keys=True, default=str).encode()):08x}"
+    return f"{checksum(json.dumps(described(network), sort_keys=True).encode()):08x}"
+
+
+def described(network: Network) -> dict[str, Any]:
+    """Return a plain network as JSON, from which `restored` makes it again."""
+    views = [output.name for output in network.outputs if output.view]
+    found: dict[str, Any] = json.loads(json.dumps({"plain": network.to_mapping(), "views": views}, default=str))
+    return found
+
+
+def restored(mapping: Mapping[str, Any], like: Network) -> Network:
+    """Return the network that `described` returned, with the folder and the trust of another."""
+    network = parse_network(mapping["plain"], like.folder, like.trust)
+    outputs = [replace(one, view=True) if one.name in mapping["views"] else one for one in network.outputs]
+    return replace(network, outputs=tuple(outputs))
 
 
 def _ref(item: object) -> str:
@@ -237,9 +253,8 @@ class State:
         }
         for source in network.sources:
             self._gone.pop(source.name, None)
-        described = network.to_mapping()
         told = {"since": self._since, "gone": self._gone, "tables": dict(tables)}
-        self._altered = {"seam": seam, "network": described, **told}
+        self._altered = {"seam": seam, "network": described(network), **told}
         before, old = self.cut, self.files
         self.cut = Cut(tuple(one.cut for one in recut.units), self.shards)
         self.program = change.new
