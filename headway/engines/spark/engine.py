@@ -12,7 +12,7 @@ from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
 from headway.engines.alteration import Alteration
 from headway.engines.carrier import Given, Run, giving
-from headway.engines.control import Alter
+from headway.engines.control import Alter, Ask
 from headway.engines.instructions import AT_ONCE, Manner, Renewed, Round, Seal, Start, Started, Wait
 from headway.engines.loop import drive
 from headway.engines.runs import RunResult, RunSettings
@@ -107,12 +107,14 @@ class Granting(Run):
             self.sources.go_on(log.newest.reached, log.newest.positions)
             if any(box.spec.timeout is not None for box in self.checked.order):
                 self.sources.tick()  # windows may have timed out between the processes
+        self._asks: list[Ask] | None = None
         found = pending_in(log, backend.state.seam)
         if found is not None and found.seam is not None:
             self._alter = Alter(read_back(found.seam, self.checked, settings), Future(), Future())
             again = self._alter.alteration
             backend.seams.begin(found.issued, again, *backend.seams.plan(again.program, again.changes))
             self.loop.go_on(self._alter)
+            self._asks = []
 
     def _drop_boxes(self) -> QueryDrops:
         """Return the places for drop boxes, which drop nothing so far."""
@@ -243,6 +245,13 @@ class Granting(Run):
 
     # Seams
 
+    def answer(self, ask: Ask) -> None:
+        """Answer a question about the run; not before a change that an earlier process began is made."""
+        if self._asks is not None:
+            self._asks.append(ask)
+        else:
+            super().answer(ask)
+
     @property
     def program(self) -> Program:
         """The program that runs."""
@@ -298,6 +307,9 @@ class Granting(Run):
         self.readings.attach(self.sources, self._feeds, deliveries, before.letters, self.schedule)
         renewed = self.steer_on(self._drop_boxes(), self._manner)
         self._alter.done.set_result(seam.number)
+        asks, self._asks = self._asks, None
+        for ask in asks or ():
+            self.answer(ask)
         return renewed
 
     def _exchange_feeds(self, alteration: Alteration) -> None:
