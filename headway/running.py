@@ -362,6 +362,7 @@ class Running:
         def listen(carrier: Run) -> None:
             check_known("output", [output], carrier.outlets.deliveries, OutputError)
             carrier.outlets.deliveries[output].listen(listener)
+            carrier.keep_behind()
 
         if self._virtual and self._thread is None:
             self.ask(listen, self._moment(None))
@@ -372,6 +373,7 @@ class Running:
         def forget(carrier: Run) -> None:
             if output in carrier.outlets.deliveries:
                 carrier.outlets.deliveries[output].forget(listener)
+                carrier.keep_behind()
 
         self._wait(self.ask(forget))
 

@@ -180,6 +180,9 @@ class Run(Carrier):
         except Exception as error:
             ask.answer.set_exception(error)
 
+    def keep_behind(self) -> None:
+        """Take note that what nobody waits for may have changed."""
+
     @property
     def histories(self) -> KeptHistories:
         """What connection points keep."""

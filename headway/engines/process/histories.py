@@ -166,7 +166,7 @@ class Histories:
         for place, one in alteration.histories.items():
             history, branch = self._open[one.point], branches[place]
             reader = history.follow(begin - 1, one.key)
-            branch.live, branch.after, branch.queue.progress = False, NOTHING, begin - 1
+            branch.live, branch.past, branch.after, branch.queue.progress = False, True, NOTHING, begin - 1
             known = partial(progress, alteration.new.points[one.point])
             self.catching.append(CatchUp(branch, reader, now, seam if one.ends else None, known))
 

@@ -8,6 +8,7 @@ from typing import ClassVar, NoReturn
 import pyarrow as pa
 
 from headway.clock import SECOND, stopwatch
+from headway.columns import NEVER
 from headway.connectors.protocol import Reader
 from headway.engines.alteration import Alteration
 from headway.engines.carrier import Given, Run
@@ -81,6 +82,7 @@ class Process(Run):
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam: Seam | None = None
         self._branches: list[tuple[RunningBox, int, Branch]] = []
+        self.keep_behind()
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Return a source's reader as this carrier needs it."""
@@ -198,6 +200,7 @@ class Process(Run):
             for place, branch in enumerate(box.branches or ())
             if branch is not None
         ]
+        self.keep_behind()
         anew = [*alteration.changes.points_restarted]
         self._histories.follow(checked, self.runtime, anew, seam.number)
         self.runtime.paused |= {self.runtime.index[name] for name in paused if name in self.runtime.index}
@@ -210,14 +213,26 @@ class Process(Run):
         """Let boxes read from the arcs' own queues where branches are no different any more."""
         rest = []
         for box, place, branch in self._branches:
-            if branch.fold():
+            if branch.upto == NEVER and branch.fold():
                 assert box.branches is not None
                 branches = [None if at == place else one for at, one in enumerate(box.branches)]
                 box.branches = tuple(branches) if any(branches) else None
                 set_apart(self.runtime)
-            elif not branch.ended:
+            else:
                 rest.append((box, place, branch))
-        self._branches = rest
+        if len(rest) < len(self._branches):
+            self._branches = rest
+            self.keep_behind()
+
+    def keep_behind(self) -> None:
+        """Keep in the background what nobody waits for: views without a reader, and queries that catch up."""
+        topology, outputs = self.runtime.topology, self.checked.network.outputs
+        unread = {at for at, one in enumerate(outputs) if one.view and not self.outlets.deliveries[one.name].heard}
+        late = {box.index for box, _, branch in self._branches if branch.past}
+        if late:
+            reached = {topology.boxes[at] for at in topology.downstream(late, range(len(topology.boxes)))}
+            unread |= {at for at, root in enumerate(topology.roots) if root >= 0 and topology.boxes[root] in reached}
+        self.readings.keep_behind(frozenset(unread))
 
     def sleep(self, until: int) -> None:
         """Sleep until a moment, or until something happens."""
