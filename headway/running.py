@@ -15,6 +15,7 @@ import pyarrow as pa
 from headway.builder import NetworkBuilder
 from headway.checking import CheckedNetwork, check
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.connectors import open_source
 from headway.connectors.protocol import Reader
 from headway.connectors.pushed import Inbox, Planned
@@ -27,7 +28,6 @@ from headway.errors import InputError, NetworkError, OutputError, RunError, chec
 from headway.files import load
 from headway.living.changes import Changes, compare
 from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
-from headway.living.lookups import keys_of
 from headway.network import Network, arc_name
 from headway.options.table import RunOptions
 from headway.runner import AnyNetwork, Prepared, prepare
@@ -147,6 +147,7 @@ class Running:
         self._engine = prepared.engine
         self._virtual = prepared.engine == "sim"
         self._network, self._checked = prepared.network, prepared.checked
+        self._first = prepared.checked
         control = prepared.settings.control or Control()
         self._control = control
         self._inboxes: dict[str, Inbox | Planned] = {}
@@ -155,7 +156,7 @@ class Running:
         self._settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
         self._changing = threading.RLock()
         self._version = 1
-        self._latest = 0.0
+        self._latest = 0
         self._attached: dict[str, Attached] = {}
         self._paused: set[str] = set()
         self._over: Future[RunResult] = Future()
@@ -184,7 +185,7 @@ class Running:
 
     def here(self) -> RunResult:
         """Run in the calling thread until all inputs have ended, and return the result."""
-        return make_engine(self._engine).run(self._checked, self._settings)
+        return make_engine(self._engine).run(self._first, self._settings)
 
     def _work(self) -> None:
         try:
@@ -253,18 +254,23 @@ class Running:
 
     # Talking to it
 
-    def _moment(self, at: float | None) -> int:
-        """Return the moment for a command in nanoseconds; 0 for now."""
+    def _moment(self, at: float | None, latest: int | None = None) -> int:
+        """Return the moment for a command in nanoseconds, not before the `latest`; 0 for now."""
         if not self._virtual:
             if at is not None:
                 raise RunError(f"at is for the engine 'sim'; on '{self._engine}' commands are for now")
             return 0
         if self._thread is not None:
             raise RunError("the simulation has run: give commands before anybody waits for it")
-        if at is not None and (not at >= self._latest or at > 1e9):
-            raise RunError(f"commands are given in the order of their moments: {at} is before {self._latest}")
-        self._latest = self._latest if at is None else float(at)
-        return int(self._latest * SECOND)
+        before = self._latest if latest is None else latest
+        moment = before if at is None else int(at * SECOND)
+        if not before <= moment < NEVER:
+            raise RunError(
+                f"what is said to a simulation is in the order of its moments: {at} is before {before / SECOND}"
+            )
+        if latest is None:
+            self._latest = moment
+        return moment
 
     def _wait(self, answer: Future[Answer], timeout: float | None = None) -> Answer:
         """Return an answer of the run; raises if the run ends without one."""
@@ -315,11 +321,12 @@ class Running:
         if (client is None) != (sequence is None):
             raise InputError(f"source '{source}': give both client and sequence, or neither")
         batches = _batches(source, inbox, rows)
-        moment = self._moment(at)
         if isinstance(inbox, Planned):
+            moment = self._moment(at, inbox.latest)
             for batch in batches:
                 inbox.plan(moment, batch)
             return -1
+        self._moment(at)
         if not batches:
             return self._now(lambda carrier: int(carrier.sources.issued))
         if client is not None or len(batches) == 1:  # what has a number counts as a whole
@@ -433,7 +440,8 @@ class Running:
             for place, name in points.items():
                 point = checked.network.point(name)
                 ports = frozenset(port for port in specs[box].ports if checked.consumers[arc_name(box, port)])
-                key = keys_of(specs[box], checked.arcs[checked.points[name]], point.key, ports)
+                schema = checked.arcs[checked.points[name]]
+                key = None if point.key is None else specs[box].lookup(point.key, schema, ports)
                 found[box, place] = History(name, fragment.since, key, fragment.until_now)
         if not self._virtual:
             histories = self._carrier_now().histories

@@ -69,13 +69,16 @@ class CatchUp:
         if seam is not None:
             branch.upto = seam
 
-    def feed(self) -> bool:
-        """Queue what has been read, as far as the box takes it; return whether it is live now, or at its end."""
+    def feed(self, wait: bool) -> bool:
+        """Queue what has been read, as far as the box takes it; return whether it is live now, or at its end.
+
+        With `wait`, it waits for what is being read.
+        """
         branch, reader, seam = self._branch, self._reader, self._seam
         while not branch.live:
             if branch.queue.bytes > _AHEAD:
                 return False
-            train = reader.next(_CHUNK, wait=False)
+            train = reader.next(_CHUNK, wait)
             if train is not None:
                 branch.queue.push(part_of(self._stamped(train), NOTHING, branch.upto))
             elif reader.pending:
@@ -198,9 +201,9 @@ class Histories:
             raise tap.failed
         return self._open[point]
 
-    def feed(self) -> None:
-        """Let boxes that catch up have more, as far as they take it."""
-        self.catching = [one for one in self.catching if not one.feed()]
+    def feed(self, wait: bool = False) -> None:
+        """Let boxes that catch up have more, as far as they take it; with `wait`, as if reading took no time."""
+        self.catching = [one for one in self.catching if not one.feed(wait)]
 
     def close(self) -> None:
         """Write what is in memory, unless it is temporary, and stop."""

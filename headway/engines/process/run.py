@@ -111,10 +111,7 @@ class Process(Run):
     def admit(self, asks: bool) -> None:
         """Let tuples arrive."""
         begun = stopwatch()
-        if self._histories.catching:
-            self._histories.feed()
-        if self._branches:
-            self._fold()
+        self.catch_up()
         if self.sources.pull(asks):
             self.entered()
         self.intake += stopwatch() - begun
@@ -208,6 +205,13 @@ class Process(Run):
         renewed = self.exchanged()
         self._alter.done.set_result(seam.number)
         return renewed
+
+    def catch_up(self) -> None:
+        """Let boxes that begin with history have more of it, and go over to what is live."""
+        if self._histories.catching:
+            self._histories.feed(self.virtual)
+        if self._branches:
+            self._fold()
 
     def _fold(self) -> None:
         """Let boxes read from the arcs' own queues where branches are no different any more."""
