@@ -385,7 +385,12 @@ class Running:
         self._wait(self.ask(forget))
 
     def read(self, output: str) -> pa.Table:
-        """Return what an output has delivered so far, if it is kept: outputs without a sink, and views."""
+        """Return what an output has delivered so far, or a view or point has kept; not of outputs with a sink."""
+        kept = [point.name for point in self._checked.network.points if point.data is None]
+        if output in kept and not self._over.done():
+            if self._virtual:
+                self.begin()
+            return self._carrier_now().histories.table(output)
         if self._over.done():
             tables = self._over.result().outputs
             check_known("output", [output], tables, OutputError)
@@ -725,7 +730,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _table(carrier: Run, output: str) -> pa.Table:
     outlets = carrier.outlets.outlets
-    check_known("output", [output], outlets, OutputError)
+    points = [point.name for point in carrier.checked.network.points if point.data is None]
+    check_known("output", [output], [*outlets, *points], OutputError)
     table = outlets[output].table
     if table is None:
         raise OutputError(f"output '{output}' is not kept: what it delivers goes to its sink")

@@ -191,10 +191,12 @@ class Destination(NamedTuple):
 def destination_of(checked: CheckedNetwork, settings: RunSettings, output: Output) -> Destination:
     """Return where an output goes."""
     network, schema = checked.network, checked.output_schema(output.name)
+    if output.view:  # its results are kept as history
+        return Destination(output, schema, {"discard": None})
     if output.name not in settings.outputs:
         return Destination(output, schema, thaw(output.sink), network.folder, network.trust)
     what = settings.outputs[output.name]
-    what = {"discard": None} if what is None or output.view else what
+    what = {"discard": None} if what is None else what
     return Destination(output, schema, what, None, network.trust.by_operator())
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+
 from headway.checking import CheckedNetwork
 from headway.clock import MILLISECOND
 from headway.columns import NEVER
@@ -188,6 +190,12 @@ class Histories:
                 f"point '{point}' does not keep so much: since {since} needs older tuples than there are; it has "
                 f"{oldest}; ask for less, or for all that there is (since: all)"
             )
+
+    def table(self, point: str) -> pa.Table:
+        """Return all that a point keeps. Thread-safe."""
+        history = self.of(point)
+        schema = history.kept.schema.to_arrow()
+        return pa.Table.from_batches([train.to_batch(schema) for train in history.read()], schema=schema)
 
     def plan(self, point: str, since: Since | None, key: object) -> Plan:
         """Return what reading history would take. Thread-safe."""

@@ -158,6 +158,7 @@ class Process(Run):
         """Begin a seam."""
         alter = seal.alter
         self._seam = Seam(self.runtime, alter.alteration, self.sources.seam())
+        self.steering.takes(f"{alter.alteration.what} at {self._seam.number}", self.clock.now())
         self._alter = alter
         seam, now = self._seam, self.clock.now()
         self._histories.catch_up(alter.alteration, seam.branches, seam.number, now, self._progress)
