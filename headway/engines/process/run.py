@@ -16,7 +16,7 @@ from headway.engines.control import Alter
 from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
 from headway.engines.process.histories import SOON, Histories
-from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch
+from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch, windows_of
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.process.seams import Seam
@@ -151,6 +151,10 @@ class Process(Run):
     def queue_of(self, box: str, tuples: int) -> Mapping[str, pa.Table]:
         """Return by input of a box the next tuples that wait there."""
         return queue_of(self.runtime, box, tuples)
+
+    def windows_of(self, box: str) -> pa.Table:
+        """Return the open windows of a box."""
+        return windows_of(self.runtime, box)
 
     # Seams
 
