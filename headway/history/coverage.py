@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.durations import Duration
-from headway.history.files import END, Footers, HistoryFile, load
+from headway.history.footers import Footers
 from headway.history.kept import START, Kept, Moment, Position, through
+from headway.history.loading import load
 from headway.history.manifest import Dropped
+from headway.history.records import END, HistoryFile
 from headway.history.rows import Rows, extent, moments
 from headway.history.tail import Part
 from headway.storage.filesystems import Place

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import RunError
-from headway.history.files import ADVICE, HistoryFile
+from headway.history.footers import ADVICE
 from headway.history.kept import START, Kept, Moment, Position, difference
+from headway.history.records import HistoryFile
 from headway.storage.checked import intact, seal, unseal
 from headway.storage.filesystems import FAILURES, Place, reason
 

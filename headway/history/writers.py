@@ -116,7 +116,7 @@ class Writers:
         """Run a piece of reading in the background."""
         with self._changed:
             if self._readers is None:
-                self._readers = ThreadPoolExecutor(self._threads, "headway-history-reader")
+                self._readers = ThreadPoolExecutor(max(1, self._threads), "headway-history-reader")
             return self._readers.submit(work, *arguments)
 
     def close(self) -> None:
