@@ -149,7 +149,8 @@ class View:
         floor, seam = self.floor(), through(upto)
         oldest = self.oldest(floor, seam)
         kept = max(floor, START) if oldest is None else through(oldest.number - 1 + (oldest.place > 0))
-        number, complete = kept.number + 1, self.dropped.last == START and floor == START
+        number = kept.number + 1
+        complete = self.dropped.last == START and self.oldest(START, floor) is None
         if oldest is None:
             number = upto + 1
         if since is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -45,9 +45,8 @@ class HistoryFile:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON has it."""
-        return {
-            name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in asdict(self).items()
-        }
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in values.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> HistoryFile:
@@ -55,7 +54,7 @@ class HistoryFile:
         read: dict[str, Any] = {
             name: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value for name, value in values.items()
         }
-        if read.keys() != {field.name for field in fields(cls)}:
+        if read.keys() != set(cls.__slots__):
             raise ValueError("a file's record does not have the members that it should have")
         return cls(**{**read, "first": Position(*read["first"]), "last": Position(*read["last"])})
 

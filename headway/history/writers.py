@@ -164,7 +164,7 @@ class Writers:
                         del self._due[history]
                         self._busy.add(history)
                         return history
-                self._changed.wait(_POLL if self._holding else None)
+                self._changed.wait(min(_POLL, self._patience / 2 / SECOND) if self._holding else None)
             return None
 
     def _age(self) -> None:

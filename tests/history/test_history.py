@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -79,7 +78,8 @@ def trains(draw: st.DrawFn, key: str, start: int) -> tuple[list[Any], list[int],
     keys = draw(st.lists(KEYS[key].values, min_size=count, max_size=count))
     times = draw(st.lists(st.integers(-6, 6) | st.none(), min_size=count, max_size=count))
     rows = [
-        (one, None if time is None else number // 2 + time) for one, time, number in zip(keys, times, numbers, strict=True)
+        (one, None if time is None else number // 2 + time)
+        for one, time, number in zip(keys, times, numbers, strict=True)
     ]
     stamps = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
     return rows, numbers, [1000 * (number + stamp) for number, stamp in zip(numbers, stamps, strict=True)]
@@ -178,7 +178,11 @@ def check_reads(history: History, naive: Naive, key: str, data: st.DataObject) -
     expected = naive.read(start, end, accepts)
     names = naive.kept.schema.names
     cut = [
-        (number, stamp, tuple(one if columns is None or name in columns else "-" for name, one in zip(names, row, strict=True)))
+        (
+            number,
+            stamp,
+            tuple(one if columns is None or name in columns else "-" for name, one in zip(names, row, strict=True)),
+        )
         for number, stamp, row in expected
     ]
     plan = history.plan(wanted, after, upto, columns)
