@@ -12,7 +12,7 @@ from hypothesis import given
 import headway as hw
 from headway.boxes import Duration
 from headway.checking import check
-from headway.errors import NetworkError
+from headway.errors import HeadwayError, NetworkError
 from headway.files import dump, load
 from headway.jsonschema import schema
 from headway.mermaid import mermaid
@@ -311,3 +311,14 @@ def test_a_run_and_the_command_line_take_such_files(tmp_path: Path) -> None:
     assert result.outputs["alarms"].column("n").to_pylist() == [1, 2, 2, 1]
     assert result.outputs["named"].column("name").to_pylist() == ["north", "south", "north", "south"]
     assert result.outputs["once"].column("name").to_pylist() == ["south"]
+
+
+def test_stored_data_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "sectors.txt").write_text("sid,name\n1,north\n")
+    path = tmp_path / "border.yaml"
+    looked_up = LIVING.replace("{op: filter, in: {point: sectors, as: stream}", "{op: filter, in: positions")
+    path.write_text(looked_up.replace("named: {from: named}", "named: {from: named, sink: {csv: sectors.txt}}"))
+    with pytest.raises(
+        HeadwayError, match=r"output 'named' would write to .*sectors.txt', which point 'sectors' reads"
+    ):
+        hw.run(path, {"positions": []}, engine="local")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.checking import check
 from headway.errors import NetworkError
 from headway.expansion import expand
-from headway.files import load
+from headway.files import load, parse_network
 from headway.living.fingerprints import fingerprints
 from headway.living.fragments import (
     Fragment,
@@ -308,6 +308,7 @@ def test_grafting_and_pruning(data: st.DataObject) -> None:
     assert read_fragment(ask.to_mapping()) == ask
     grafted = graft(network, ask)
     assert prune(grafted, "ask") == network
+    assert parse_network(grafted.to_mapping(), grafted=True) == grafted
     starts = start_of(ask, network)
     assert starts == start_of(ask, grafted) == start_of(ask, expand(grafted, TABLES))
     checked, before = check(grafted, tables=TABLES), check(network, tables=TABLES)
