@@ -84,6 +84,10 @@ def check_files(
         for ref in table_refs(network)
         if Path(ref).suffix and ref not in tables
     ]
+    for point in network.points:
+        path = None if point.data is None or point.name in tables else file_of(thaw(point.data), network.folder)
+        if path is not None:
+            reads.append(_usable(Use(f"point '{point.name}'", path), NetworkError))
     written: list[Use] = []
     sinks = {f"output '{output.name}'": thaw(output.sink) for output in network.outputs}
     for who, what in {**sinks, **writes}.items():
