@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -22,7 +23,7 @@ from headway.connectors.pushed import Inbox, Planned
 from headway.engines.alteration import Alteration, History, prepare_alteration
 from headway.engines.carrier import Run
 from headway.engines.control import Alter, Ask, Control, Pause, Resume, StepOnce
-from headway.engines.opening import Destination, destination_of, open_reader
+from headway.engines.opening import Destination, check_files, destination_of, open_reader, permit
 from headway.engines.runs import RunResult, Status, make_engine
 from headway.errors import InputError, NetworkError, OutputError, RunError, check_known
 from headway.files import load
@@ -263,7 +264,7 @@ class Running:
         if self._thread is not None:
             raise RunError("the simulation has run: give commands before anybody waits for it")
         before = self._latest if latest is None else latest
-        moment = before if at is None else int(at * SECOND)
+        moment = before if at is None else round(at * SECOND)
         if not before <= moment < NEVER:
             raise RunError(
                 f"what is said to a simulation is in the order of its moments: {at} is before {before / SECOND}"
@@ -530,6 +531,9 @@ class Running:
                 _, changes = self._compare(wanted, **names)
                 return Change(changes, lambda: None, self._version)
             alter, changes = self._alter(wanted, "change", at, inputs=inputs or {}, **names)
+            if "policy" in changes.schedule:
+                schedule: Mapping[str, Any] = wanted.schedule or {}
+                self.policy(schedule.get("policy") or str(self._settings.schedule.policy))
             return Change(changes, lambda: self._wait(alter.sealed), self._version)
 
     def refresh(self, *points: str, at: float | None = None) -> Change:
@@ -601,17 +605,34 @@ class Running:
         if carrier is not None:
             carrier.check_alteration(checked, changes)
 
-        def reader(name: str) -> Reader:
-            return open_reader(checked.network, checked.network.source(name), settings)
+        permit(checked, settings)
+        written = {f"output '{name}'": one for name, one in settings.outputs.items()}
+        check_files(checked.network, settings.inputs, written, tables=settings.tables or ())
+        if settings.shed is not None:
+            settings.shed.limits(
+                [one.name for one in checked.network.outputs], [one.qos for one in checked.network.outputs]
+            )
 
-        def destination(name: str) -> Destination:
-            found = destination_of(checked, settings, checked.network.output(name))
-            return found._replace(listener=listeners.get(name))
+        with ExitStack() as opened:  # if anything fails, what was opened is closed again
 
-        before = None if carrier is None else carrier.program
-        return prepare_alteration(
-            self._checked, checked, changes, before, settings.tables, reader, destination, histories, what
-        )
+            def reader(name: str) -> Reader:
+                found = open_reader(checked.network, checked.network.source(name), settings)
+                opened.callback(found.close)
+                return found
+
+            def destination(name: str) -> Destination:
+                found = destination_of(checked, settings, checked.network.output(name))
+                found = found._replace(listener=listeners.get(name), writer=found.open())
+                assert found.writer is not None
+                opened.callback(found.writer.abort)
+                return found
+
+            before = None if carrier is None else carrier.program
+            alteration = prepare_alteration(
+                self._checked, checked, changes, before, settings.tables, reader, destination, histories, what
+            )
+            opened.pop_all()
+            return alteration
 
     # Steering and debugging
 

@@ -184,9 +184,13 @@ class Destination(NamedTuple):
     trust: Trust = OWN
     listener: Listener | None = None
     """Who gets what it delivers, from the first tuple on."""
+    writer: Writer | None = None
+    """Its sink, if it was opened before."""
 
     def open(self) -> Writer:
-        """Open the sink."""
+        """Return the sink, opened."""
+        if self.writer is not None:
+            return self.writer
         if self.what is None:
             return TableSink(self.schema)
         return open_sink(self.output.name, self.schema, self.what, self.base, self.trust)

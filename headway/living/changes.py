@@ -15,7 +15,7 @@ from headway.living.results import compare_outputs, compare_points
 from headway.network import Table
 from headway.structure import owner
 
-LIVE_KEYS = ("policy", "unit", "traversal", "train", "wait", "plan", "shed")
+LIVE_KEYS = ("policy",)
 """Keys of a network's schedule that may change while it runs."""
 
 
