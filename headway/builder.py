@@ -129,7 +129,8 @@ class NetworkBuilder:
     def _add_box(self, name: str | None, mapping: Mapping[str, Any]) -> Stream:
         name = self._fresh(str(mapping["op"])) if name is None else name
         self._free(name, "box")
-        box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
+        stored = [point.name for point in self._points.values() if point.data is not None]
+        box = parse_box(name, {key: value for key, value in mapping.items() if value is not None}, stored=stored)
         schemas = self._infer(box)
         self._boxes[name] = box
         for port, schema in zip(box.spec.ports, schemas, strict=True):

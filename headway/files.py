@@ -142,8 +142,11 @@ def dump(network: Network) -> str:
     return write_text(network.to_mapping())
 
 
-def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) -> Network:
-    """Read a network from plain data. Relative paths in it are relative to `folder`; `trust` says what it may name."""
+def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN, *, grafted: bool = False) -> Network:
+    """Read a network from plain data. Relative paths in it are relative to `folder`; `trust` says what it may name.
+
+    With `grafted` it may hold fragments, as the networks of recorded runs do.
+    """
     mapping = plain_mapping(data, "network", "network, sources, boxes, outputs")
     # What is kept can be asked for later, so such a network is of use without outputs.
     check_keys(mapping, NETWORK_KEYS, ["outputs"] if mapping.get("points") or mapping.get("views") else [])
@@ -154,8 +157,8 @@ def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) 
     network = Network(
         name,
         tuple(parse_source(key, value) for key, value in section(mapping, "sources", "source")),
-        tuple(parse_box(key, value, trust, stored) for key, value in section(mapping, "boxes", "box")),
-        tuple(parse_output(key, value) for key, value in section(mapping, "outputs", "output")),
+        tuple(parse_box(key, value, trust, stored, grafted) for key, value in section(mapping, "boxes", "box")),
+        tuple(parse_output(key, value, grafted) for key, value in section(mapping, "outputs", "output")),
         None if schedule is None else parse_schedule(schedule),
         folder,
         trust,
@@ -226,12 +229,14 @@ def parse_view(name: object, value: object) -> View:
         return View(name, arc, _keep(mapping) or DEFAULT_KEEP, qos)
 
 
-def parse_box(name: object, value: object, trust: Trust = OWN, stored: Collection[str] = ()) -> Box:
+def parse_box(
+    name: object, value: object, trust: Trust = OWN, stored: Collection[str] = (), grafted: bool = False
+) -> Box:
     """Read one box from its mapping: its operator, its inputs and the operator's keys.
 
     An operator that takes static tables looks up what the points in `stored` name.
     """
-    name = check_name(name, "box")
+    name = check_name(name, "box", grafted)
     with inside(f"box '{name}'"):
         mapping = _mapping(value, (), 'such as {op: filter, in: positions, where: "pos >= 30"}')
         for key in (OP, IN):
@@ -253,9 +258,9 @@ def parse_box(name: object, value: object, trust: Trust = OWN, stored: Collectio
     return Box(name, inputs, spec)
 
 
-def parse_output(name: object, value: object) -> Output:
+def parse_output(name: object, value: object, grafted: bool = False) -> Output:
     """Read one output from its mapping."""
-    name = check_name(name, "output")
+    name = check_name(name, "output", grafted)
     with inside(f"output '{name}'"):
         mapping = _mapping(value, OUTPUT_KEYS, "such as {from: alarms}")
         arc = mapping["from"]

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -15,19 +16,19 @@ import pyarrow as pa
 from headway.builder import NetworkBuilder
 from headway.checking import CheckedNetwork, check
 from headway.clock import SECOND
+from headway.columns import NEVER
 from headway.connectors import open_source
 from headway.connectors.protocol import Reader
 from headway.connectors.pushed import Inbox, Planned
 from headway.engines.alteration import Alteration, History, prepare_alteration
 from headway.engines.carrier import Run
 from headway.engines.control import Alter, Ask, Control, Pause, Resume, StepOnce
-from headway.engines.opening import Destination, destination_of, open_reader
+from headway.engines.opening import Destination, check_files, destination_of, open_reader, permit
 from headway.engines.runs import RunResult, Status, make_engine
 from headway.errors import InputError, NetworkError, OutputError, RunError, check_known
 from headway.files import load
 from headway.living.changes import Changes, compare
 from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
-from headway.living.lookups import keys_of
 from headway.network import Network, arc_name
 from headway.options.table import RunOptions
 from headway.runner import AnyNetwork, Prepared, prepare
@@ -147,6 +148,7 @@ class Running:
         self._engine = prepared.engine
         self._virtual = prepared.engine == "sim"
         self._network, self._checked = prepared.network, prepared.checked
+        self._first = prepared.checked
         control = prepared.settings.control or Control()
         self._control = control
         self._inboxes: dict[str, Inbox | Planned] = {}
@@ -155,7 +157,7 @@ class Running:
         self._settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
         self._changing = threading.RLock()
         self._version = 1
-        self._latest = 0.0
+        self._latest = 0
         self._attached: dict[str, Attached] = {}
         self._paused: set[str] = set()
         self._over: Future[RunResult] = Future()
@@ -187,7 +189,7 @@ class Running:
 
     def here(self) -> RunResult:
         """Run in the calling thread until all inputs have ended, and return the result."""
-        return make_engine(self._engine).run(self._checked, self._settings)
+        return make_engine(self._engine).run(self._first, self._settings)
 
     def _work(self) -> None:
         try:
@@ -256,18 +258,23 @@ class Running:
 
     # Talking to it
 
-    def _moment(self, at: float | None) -> int:
-        """Return the moment for a command in nanoseconds; 0 for now."""
+    def _moment(self, at: float | None, latest: int | None = None) -> int:
+        """Return the moment for a command in nanoseconds, not before the `latest`; 0 for now."""
         if not self._virtual:
             if at is not None:
                 raise RunError(f"at is for the engine 'sim'; on '{self._engine}' commands are for now")
             return 0
         if self._thread is not None:
             raise RunError("the simulation has run: give commands before anybody waits for it")
-        if at is not None and (not at >= self._latest or at > 1e9):
-            raise RunError(f"commands are given in the order of their moments: {at} is before {self._latest}")
-        self._latest = self._latest if at is None else float(at)
-        return int(self._latest * SECOND)
+        before = self._latest if latest is None else latest
+        moment = before if at is None else round(at * SECOND)
+        if not before <= moment < NEVER:
+            raise RunError(
+                f"what is said to a simulation is in the order of its moments: {at} is before {before / SECOND}"
+            )
+        if latest is None:
+            self._latest = moment
+        return moment
 
     def _wait(self, answer: Future[Answer], timeout: float | None = None) -> Answer:
         """Return an answer of the run; raises if the run ends without one."""
@@ -318,11 +325,12 @@ class Running:
         if (client is None) != (sequence is None):
             raise InputError(f"source '{source}': give both client and sequence, or neither")
         batches = _batches(source, inbox, rows)
-        moment = self._moment(at)
         if isinstance(inbox, Planned):
+            moment = self._moment(at, inbox.latest)
             for batch in batches:
                 inbox.plan(moment, batch)
             return -1
+        self._moment(at)
         if not batches:
             return self._now(lambda carrier: int(carrier.sources.issued))
         if client is not None or len(batches) == 1:  # what has a number counts as a whole
@@ -365,6 +373,7 @@ class Running:
         def listen(carrier: Run) -> None:
             check_known("output", [output], carrier.outlets.deliveries, OutputError)
             carrier.outlets.deliveries[output].listen(listener)
+            carrier.keep_behind()
 
         if self._virtual and self._thread is None:
             self.ask(listen, self._moment(None))
@@ -375,11 +384,17 @@ class Running:
         def forget(carrier: Run) -> None:
             if output in carrier.outlets.deliveries:
                 carrier.outlets.deliveries[output].forget(listener)
+                carrier.keep_behind()
 
         self._wait(self.ask(forget))
 
     def read(self, output: str) -> pa.Table:
-        """Return what an output has delivered so far, if it is kept: outputs without a sink, and views."""
+        """Return what an output has delivered so far, or a view or point has kept; not of outputs with a sink."""
+        kept = [point.name for point in self._checked.network.points if point.data is None]
+        if output in kept and not self._over.done():
+            if self._virtual:
+                self.begin()
+            return self._carrier_now().histories.table(output)
         if self._over.done():
             tables = self._over.result().outputs
             check_known("output", [output], tables, OutputError)
@@ -434,7 +449,8 @@ class Running:
             for place, name in points.items():
                 point = checked.network.point(name)
                 ports = frozenset(port for port in specs[box].ports if checked.consumers[arc_name(box, port)])
-                key = keys_of(specs[box], checked.arcs[checked.points[name]], point.key, ports)
+                schema = checked.arcs[checked.points[name]]
+                key = None if point.key is None else specs[box].lookup(point.key, schema, ports)
                 found[box, place] = History(name, fragment.since, key, fragment.until_now)
         if not self._virtual:
             histories = self._carrier_now().histories
@@ -518,6 +534,9 @@ class Running:
                 _, changes = self._compare(wanted, **names)
                 return Change(changes, lambda: None, self._version)
             alter, changes = self._alter(wanted, "change", at, inputs=inputs or {}, **names)
+            if "policy" in changes.schedule:
+                schedule: Mapping[str, Any] = wanted.schedule or {}
+                self.policy(schedule.get("policy") or str(self._settings.schedule.policy))
             return Change(changes, lambda: self._wait(alter.sealed), self._version)
 
     def refresh(self, *points: str, at: float | None = None) -> Change:
@@ -589,17 +608,34 @@ class Running:
         if carrier is not None:
             carrier.check_alteration(checked, changes)
 
-        def reader(name: str) -> Reader:
-            return open_reader(checked.network, checked.network.source(name), settings)
+        permit(checked, settings)
+        written = {f"output '{name}'": one for name, one in settings.outputs.items()}
+        check_files(checked.network, settings.inputs, written, tables=settings.tables or ())
+        if settings.shed is not None:
+            settings.shed.limits(
+                [one.name for one in checked.network.outputs], [one.qos for one in checked.network.outputs]
+            )
 
-        def destination(name: str) -> Destination:
-            found = destination_of(checked, settings, checked.network.output(name))
-            return found._replace(listener=listeners.get(name))
+        with ExitStack() as opened:  # if anything fails, what was opened is closed again
 
-        before = None if carrier is None else carrier.program
-        return prepare_alteration(
-            self._checked, checked, changes, before, settings.tables, reader, destination, histories, what
-        )
+            def reader(name: str) -> Reader:
+                found = open_reader(checked.network, checked.network.source(name), settings)
+                opened.callback(found.close)
+                return found
+
+            def destination(name: str) -> Destination:
+                found = destination_of(checked, settings, checked.network.output(name))
+                found = found._replace(listener=listeners.get(name), writer=found.open())
+                assert found.writer is not None
+                opened.callback(found.writer.abort)
+                return found
+
+            before = None if carrier is None else carrier.program
+            alteration = prepare_alteration(
+                self._checked, checked, changes, before, settings.tables, reader, destination, histories, what
+            )
+            opened.pop_all()
+            return alteration
 
     # Steering and debugging
 
@@ -718,7 +754,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _table(carrier: Run, output: str) -> pa.Table:
     outlets = carrier.outlets.outlets
-    check_known("output", [output], outlets, OutputError)
+    points = [point.name for point in carrier.checked.network.points if point.data is None]
+    check_known("output", [output], [*outlets, *points], OutputError)
     table = outlets[output].table
     if table is None:
         raise OutputError(f"output '{output}' is not kept: what it delivers goes to its sink")

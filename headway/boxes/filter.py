@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headway.boxes.keys import EXPRESSIONS, Key, KeyKind, inside, parse_text
+from headway.boxes.lookups import wanted_keys
 from headway.boxes.operator import Operator, Projection, register
 from headway.errors import NetworkError
 from headway.expressions import Expression, Functions
@@ -66,6 +68,12 @@ class Filter(Operator):
             with inside("where" if len(self.where) == 1 else f"where {number + 1}"):
                 compiled.append(compile_predicate(text, scope))
         return tuple(compiled)
+
+    def lookup(self, key: str, schema: Schema, ports: Collection[str]) -> Any:
+        """Return which values of a field pass, if only what passes is read."""
+        if len(self.where) != 1 or "else" in ports:
+            return None
+        return wanted_keys(self.where[0], key, schema.field(key).type)
 
     def projection(self, schema: Schema, functions: Functions | None) -> Projection:
         """Return the predicates."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
@@ -145,6 +145,13 @@ class Operator(Keyed, ABC):
         if not self.projects:
             return True
         return any(risk(one, schema) is not None for one in self.projection(schema, functions).expressions)
+
+    def lookup(self, key: str, schema: Schema, ports: Collection[str]) -> Any:
+        """Return which values of a field are enough for the results on these ports: one, a pair of inclusive bounds.
+
+        None means all. It must see the same tuples, as far as they have these values, in the same order.
+        """
+        return None
 
     def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin | None:
         """Return where a field of a port's results comes from; None: from several tuples, so it cannot be inverted.

@@ -8,6 +8,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import pyarrow as pa
+
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import quiet
@@ -61,6 +63,9 @@ class KeptHistories(Protocol):
 
     def check(self, point: str, since: Since | None) -> None:
         """Raise a RunError if a point does not have so much history."""
+
+    def table(self, point: str) -> pa.Table:
+        """Return all that a point keeps."""
 
     def plan(self, point: str, since: Since | None, key: object) -> object:
         """Return what reading history would take, as text."""
@@ -181,6 +186,9 @@ class Run(Carrier):
             ask.answer.set_result(ask.question(self))
         except Exception as error:
             ask.answer.set_exception(error)
+
+    def keep_behind(self) -> None:
+        """Take note that what nobody waits for may have changed."""
 
     @property
     def histories(self) -> KeptHistories:

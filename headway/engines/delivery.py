@@ -142,6 +142,11 @@ class Delivery:
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
+    @property
+    def heard(self) -> bool:
+        """Whether somebody listens."""
+        return bool(self._listeners)
+
     def forget(self, listener: Listener) -> None:
         """Give a listener nothing more."""
         with self._lock:

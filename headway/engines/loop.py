@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +35,7 @@ from headway.engines.instructions import (
     Wait,
 )
 from headway.errors import FOREIGN, HeadwayError, RunError, blamed
+from headway.scheduling.background import plan_behind
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
@@ -389,7 +391,8 @@ class Loop:
     def _ask(self, snapshot: Snapshot) -> Plan:
         assert self.policy is not None
         try:
-            plan, after = self.policy.plan(snapshot, self._memory)
+            ask = self.policy.plan if snapshot.background is None else partial(plan_behind, self.policy)
+            plan, after = ask(snapshot, self._memory)
             plan = _checked(plan, snapshot)
         except HeadwayError:
             raise

@@ -84,6 +84,10 @@ def check_files(
         for ref in table_refs(network)
         if Path(ref).suffix and ref not in tables
     ]
+    for point in network.points:
+        path = None if point.data is None or point.name in tables else file_of(thaw(point.data), network.folder)
+        if path is not None:
+            reads.append(_usable(Use(f"point '{point.name}'", path), NetworkError))
     written: list[Use] = []
     sinks = {f"output '{output.name}'": thaw(output.sink) for output in network.outputs}
     for who, what in {**sinks, **writes}.items():
@@ -180,9 +184,13 @@ class Destination(NamedTuple):
     trust: Trust = OWN
     listener: Listener | None = None
     """Who gets what it delivers, from the first tuple on."""
+    writer: Writer | None = None
+    """Its sink, if it was opened before."""
 
     def open(self) -> Writer:
-        """Open the sink."""
+        """Return the sink, opened."""
+        if self.writer is not None:
+            return self.writer
         if self.what is None:
             return TableSink(self.schema)
         return open_sink(self.output.name, self.schema, self.what, self.base, self.trust)
@@ -191,10 +199,12 @@ class Destination(NamedTuple):
 def destination_of(checked: CheckedNetwork, settings: RunSettings, output: Output) -> Destination:
     """Return where an output goes."""
     network, schema = checked.network, checked.output_schema(output.name)
+    if output.view:  # its results are kept as history
+        return Destination(output, schema, {"discard": None})
     if output.name not in settings.outputs:
         return Destination(output, schema, thaw(output.sink), network.folder, network.trust)
     what = settings.outputs[output.name]
-    what = {"discard": None} if what is None or output.view else what
+    what = {"discard": None} if what is None else what
     return Destination(output, schema, what, None, network.trust.by_operator())
 
 

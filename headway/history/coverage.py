@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.durations import Duration
-from headway.history.files import END, Footers, HistoryFile, load
+from headway.history.footers import Footers
 from headway.history.kept import START, Kept, Moment, Position, through
+from headway.history.loading import load
 from headway.history.manifest import Dropped
+from headway.history.records import END, HistoryFile
 from headway.history.rows import Rows, extent, moments
 from headway.history.tail import Part
 from headway.storage.filesystems import Place
@@ -147,7 +149,8 @@ class View:
         floor, seam = self.floor(), through(upto)
         oldest = self.oldest(floor, seam)
         kept = max(floor, START) if oldest is None else through(oldest.number - 1 + (oldest.place > 0))
-        number, complete = kept.number + 1, self.dropped.last == START and floor == START
+        number = kept.number + 1
+        complete = self.dropped.last == START and self.oldest(START, floor) is None
         if oldest is None:
             number = upto + 1
         if since is not None:

@@ -120,6 +120,8 @@ class Kept:
             raise InputError(f"{value!r} is not a moment; expected a datetime, or nanoseconds since 1970")
         try:
             moment = _number(pa.scalar(value, type_))
+            if pa.types.is_integer(type_) and moment != value:  # it truncates
+                raise ValueError("it is not a whole number")
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise InputError(
                 f"{value!r} is not a moment of '{self.time}', a {type_name(type_)}: {first_line(error)}"
@@ -150,7 +152,8 @@ def difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return in which respect the forms of two points differ, or an empty text."""
     for name, what in (("fields", "fields"), ("key", "storage key"), ("time", "time")):
         if then.get(name) != now[name]:
-            return f"its {what} is {_told(then.get(name))}, and now {_told(now[name])}"
+            were, are = ("were", "are") if what == "fields" else ("was", "is")
+            return f"its {what} {were} {_told(then.get(name))}, and {are} now {_told(now[name])}"
     return ""
 
 

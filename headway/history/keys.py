@@ -100,6 +100,8 @@ class Keys:
 def _scalar(value: object, type_: pa.DataType) -> pa.Scalar:
     try:
         scalar = pa.scalar(value, type_)
+        if pa.types.is_integer(type_) and scalar.as_py() != value:  # it truncates
+            raise ValueError("it is not a whole number")
         if scalar.is_valid and not _is_nan(scalar):
             return scalar
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:

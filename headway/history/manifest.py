@@ -1,22 +1,28 @@
-"""The manifest of a history: which files there are. What it does not list does not exist."""
+"""The manifest of a history: which files there are. What it does not list does not exist.
+
+Its first line has what concerns all of them, each of the others has a file's record. Both have checksums.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from headway.errors import RunError
-from headway.history.files import ADVICE, HistoryFile
+from headway.history.footers import ADVICE
 from headway.history.kept import START, Kept, Moment, Position, difference
-from headway.storage.checked import intact, seal, unseal
+from headway.history.records import HistoryFile
+from headway.storage.checked import checksum, intact, seal, unseal
 from headway.storage.filesystems import FAILURES, Place, reason
 
 FORMAT = 1
 """The version of the files and of the manifest."""
-MANIFEST = "manifest.json"
-_OWN = re.compile(r"(\d{12,}-\d+-\d{6,}\.parquet|manifest\.json)(\.tmp)?")
+MANIFEST = "manifest.jsonl"
+_OWN = re.compile(r"(\d{12,}-\d+-\d{6,}\.parquet|manifest\.jsonl)(\.tmp)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +63,22 @@ class Manifest:
 def write_manifest(place: Place, kept: Kept, manifest: Manifest, sync: bool) -> None:
     """Make a manifest durable and visible; raises what the file system raises."""
     dropped = manifest.dropped
+    body = b"".join([_line(file) for file in manifest.files])
     values: dict[str, Any] = {
         "format": FORMAT,
         **kept.form(),
         "serial": manifest.serial,
         "dropped": {"rows": dropped.rows, "last": dropped.last, "high": dropped.high},
-        "files": [file.to_json() for file in manifest.files],
+        "files": len(manifest.files),
+        "sum": checksum(body),
     }
-    place.write(MANIFEST, seal(values), sync=sync)
+    place.write(MANIFEST, seal(values) + b"\n" + body, sync=sync)
+
+
+@lru_cache(maxsize=65_536)
+def _line(file: HistoryFile) -> bytes:
+    """Return the line of a file. Cached, because all lines are written whenever one is new."""
+    return json.dumps(file.to_json(), separators=(",", ":")).encode() + b"\n"
 
 
 def open_manifest(place: Place, kept: Kept) -> Manifest:
@@ -100,7 +114,8 @@ def _base(name: str) -> str:
 
 def _parse(data: bytes, where: str, kept: Kept) -> Manifest:
     with intact(f"the manifest '{where}'", "restore it, or delete this history"):
-        values = unseal(data)
+        head, _, body = data.partition(b"\n")
+        values = unseal(head)
         version = values["format"]
     if version != FORMAT:
         raise RunError(
@@ -109,9 +124,11 @@ def _parse(data: bytes, where: str, kept: Kept) -> Manifest:
         )
     _check_form(values, where, kept)
     with intact(f"the manifest '{where}'", "restore it, or delete this history"):
+        if checksum(body) != values["sum"]:
+            raise ValueError("its checksum is wrong")
         dropped = values["dropped"]
         return Manifest(
-            tuple([HistoryFile.from_json(one) for one in values["files"]]),
+            tuple([HistoryFile.from_json(json.loads(line)) for line in body.splitlines()]),
             Dropped(dropped["rows"], Position(*dropped["last"]), dropped["high"]),
             values["serial"],
         )

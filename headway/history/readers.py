@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 from typing import Protocol
 
-from headway.history.files import HistoryFile, Loaded
 from headway.history.kept import Position
 from headway.history.keys import Keys
+from headway.history.loading import Loaded
+from headway.history.records import HistoryFile
 from headway.history.rows import Rows
 from headway.history.tail import Part
 from headway.trains import Train

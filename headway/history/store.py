@@ -16,23 +16,15 @@ from headway.columns import Column
 from headway.durations import Duration
 from headway.errors import HeadwayError, RunError
 from headway.history.coverage import Since, View
-from headway.history.files import (
-    END,
-    Footers,
-    HistoryFile,
-    Layout,
-    Loaded,
-    load,
-    merge_files,
-    overlaps,
-    position,
-    write_file,
-)
+from headway.history.files import Layout, merge_files, write_file
+from headway.history.footers import Footers
 from headway.history.kept import START, Kept, Moment, Position, finite_span
 from headway.history.keys import Keys
+from headway.history.loading import Loaded, load
 from headway.history.manifest import MANIFEST, Manifest, open_manifest, write_manifest
 from headway.history.plans import Plan
 from headway.history.readers import Reader
+from headway.history.records import END, HistoryFile, overlaps, position
 from headway.history.tail import Part, Tail, join_parts
 from headway.history.writers import Writers
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, locate, reason

@@ -116,7 +116,7 @@ class Writers:
         """Run a piece of reading in the background."""
         with self._changed:
             if self._readers is None:
-                self._readers = ThreadPoolExecutor(self._threads, "headway-history-reader")
+                self._readers = ThreadPoolExecutor(max(1, self._threads), "headway-history-reader")
             return self._readers.submit(work, *arguments)
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class Writers:
                         del self._due[history]
                         self._busy.add(history)
                         return history
-                self._changed.wait(_POLL if self._holding else None)
+                self._changed.wait(min(_POLL, self._patience / 2 / SECOND) if self._holding else None)
             return None
 
     def _age(self) -> None:

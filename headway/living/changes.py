@@ -10,15 +10,13 @@ from headway.checking import CheckedNetwork
 from headway.datasets import stored_point
 from headway.errors import RunError, check_known, choices
 from headway.living.fingerprints import fingerprints
-from headway.network import Output, Point, Table, thaw
+from headway.living.names import ALL, Names, listed, ordered, quoted
+from headway.living.results import compare_outputs, compare_points
+from headway.network import Table
 from headway.structure import owner
 
-ALL = "all"
-LIVE_KEYS = ("policy", "unit", "traversal", "train", "wait", "plan", "shed")
+LIVE_KEYS = ("policy",)
 """Keys of a network's schedule that may change while it runs."""
-
-Names = Collection[str] | str
-"""Names of boxes, or ``all``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,9 @@ class Changes:
                     again = getattr(self, f"{kind}_restarted")
                     names = tuple(name for name in names if name not in again)
                 if names:
-                    parts.append(" ".join([verb, *_article(kind, len(names)), _quoted(names)]))
-        parts += [f"reads {_quoted(self.refreshed)} again"] if self.refreshed else []
-        parts += [f"changes the schedule's {_quoted(self.schedule)}"] if self.schedule else []
+                    parts.append(" ".join([verb, *_article(kind, len(names)), quoted(names)]))
+        parts += [f"reads {quoted(self.refreshed)} again"] if self.refreshed else []
+        parts += [f"changes the schedule's {quoted(self.schedule)}"] if self.schedule else []
         return "; ".join(parts) or "changes nothing"
 
 
@@ -123,8 +121,8 @@ def compare(
     sides = _Sides(old, new, frozenset(refresh))
     _check_unknown(sides, restart, keep)
     boxes = _boxes(sides, restart, keep)
-    outputs, points = _outputs(sides, restart), _points(sides, restart)
-    _check_named(boxes, {*outputs.outputs_restarted, *points.points_restarted}, restart, keep)
+    outputs, points = compare_outputs(old, new, restart), compare_points(old, new, restart)
+    _check_named(boxes, {*outputs.restarted, *points.restarted}, restart, keep)
     ends = set(boxes.removed) | set(boxes.restarted)
     affected = ends | set(boxes.replaced) | set(boxes.carried)
     begins = {*boxes.added, *boxes.replaced, *boxes.restarted}
@@ -132,21 +130,21 @@ def compare(
     return replace(
         boxes,
         flushed=_flushed(sides, ends, flush),
-        sources_added=_ordered(after, after.keys() - before.keys()),
-        sources_removed=_ordered(before, before.keys() - after.keys()),
-        sources_changed=_ordered(after, {name for name in after.keys() & before.keys() if after[name] != before[name]}),
-        outputs_added=outputs.outputs_added,
-        outputs_removed=outputs.outputs_removed,
-        outputs_changed=outputs.outputs_changed,
-        outputs_restarted=outputs.outputs_restarted,
-        points_added=points.points_added,
-        points_removed=points.points_removed,
-        points_changed=points.points_changed,
-        points_restarted=points.points_restarted,
+        sources_added=ordered(after, after.keys() - before.keys()),
+        sources_removed=ordered(before, before.keys() - after.keys()),
+        sources_changed=ordered(after, {name for name in after.keys() & before.keys() if after[name] != before[name]}),
+        outputs_added=outputs.added,
+        outputs_removed=outputs.removed,
+        outputs_changed=outputs.changed,
+        outputs_restarted=outputs.restarted,
+        points_added=points.added,
+        points_removed=points.removed,
+        points_changed=points.changed,
+        points_restarted=points.restarted,
         refreshed=tuple(point.name for point in new.network.points if point.name in refresh),
         schedule=_schedule(old, new),
-        affected=_ordered(sides.before, affected),
-        begins=_ordered(sides.after, begins),
+        affected=ordered(sides.before, affected),
+        begins=ordered(sides.after, begins),
     )
 
 
@@ -171,7 +169,7 @@ class _Sides:
                 return f"it was a {self.before[name].op} and is a {self.after[name].op}"
             one, other = self.before[name].to_mapping(), self.after[name].to_mapping()
             keys = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
-            return f"its {_quoted(keys)} changed"
+            return f"its {quoted(keys)} changed"
         was, now = self.old.inputs[name], self.new.inputs[name]
         if was != now:
             return f"it read {_items(was)} and reads {_items(now)}"
@@ -216,8 +214,8 @@ def _boxes(sides: _Sides, restart: Names, keep: Names) -> Changes:
     """Return what happens to each box."""
     if restart == ALL and keep == ALL:
         raise RunError("restart and keep are both 'all': name boxes in one of them")
-    if both := _listed(restart) & _listed(keep):
-        raise RunError(f"restart and keep both name {_quoted(sorted(both))}: a box begins anew or keeps its state")
+    if both := listed(restart) & listed(keep):
+        raise RunError(f"restart and keep both name {quoted(sorted(both))}: a box begins anew or keeps its state")
     found: dict[str, list[str]] = {part: [] for part in ("kept", "added", "replaced", "restarted", "carried")}
     open_: list[_Undecided] = []
     for name in sides.after:
@@ -229,9 +227,9 @@ def _boxes(sides: _Sides, restart: Names, keep: Names) -> Changes:
             found["replaced"].append(name)
         else:
             case = _undecided(sides, name)
-            if name in _listed(restart) or (restart == ALL and name not in _listed(keep)):
+            if name in listed(restart) or (restart == ALL and name not in listed(keep)):
                 found["restarted"].append(name)
-            elif name in _listed(keep) or keep == ALL:
+            elif name in listed(keep) or keep == ALL:
                 if case.unkeepable is not None:
                     raise RunError(
                         f"box '{name}': keep: its state cannot stay: {case.unkeepable}; choices: restart it, or leave "
@@ -250,10 +248,8 @@ def _undecided(sides: _Sides, name: str) -> _Undecided:
     own, causes = sides.own_change(name), sides.causes(name)
     fits = _shapes(sides.old, name) == _shapes(sides.new, name)
     if own is None:
-        why = f"{_quoted(causes)} before it changed" if causes else "data that it looks up is read again"
-        return _Undecided(
-            name, why, None if fits else f"the schema of its input changed, because {_quoted(causes)} did"
-        )
+        why = f"{quoted(causes)} before it changed" if causes else "data that it looks up is read again"
+        return _Undecided(name, why, None if fits else f"the schema of its input changed, because {quoted(causes)} did")
     return _Undecided(name, own, None if fits and sides.before[name] == sides.after[name] else own)
 
 
@@ -277,85 +273,6 @@ def _refusal(cases: list[_Undecided]) -> str:
     return told
 
 
-def _outputs(sides: _Sides, restart: Names) -> Changes:
-    """Return what happens to the outputs, views included."""
-    old, new = sides.old, sides.new
-    before = {output.name: output for output in old.network.outputs}
-    after = {output.name: output for output in new.network.outputs}
-    changed, restarted = [], []
-    for name in after:
-        if name not in before:
-            continue
-        same_rows = old.output_schema(name) == new.output_schema(name)
-        if not same_rows:
-            _check_rows(before[name], after[name], restart)
-            restarted.append(name)
-        canonical = [replace(one, input="") for one in (before[name], after[name])]
-        if not same_rows or canonical[0] != canonical[1] or old.outputs[name] != new.outputs[name]:
-            changed.append(name)
-    return Changes(
-        outputs_added=_ordered(after, after.keys() - before.keys()),
-        outputs_removed=_ordered(before, before.keys() - after.keys()),
-        outputs_changed=tuple(changed),
-        outputs_restarted=tuple(restarted),
-    )
-
-
-def _check_rows(was: Output, now: Output, restart: Names) -> None:
-    """Refuse another schema in the same file or table, and one that the change does not speak of."""
-    place = f"{'view' if now.view else 'output'} '{now.name}'"
-    if now.sink is not None and now.sink == was.sink and now.sink != "-":
-        raise RunError(
-            f"{place}: its schema changes, and rows with different fields do not fit into one place, "
-            f"{thaw(now.sink)!r}: give it another sink, or another name"
-        )
-    if restart != ALL and now.name not in _listed(restart):
-        raise RunError(
-            f"{place}: its schema changes, so what was delivered ends; choices: restart it, or give what is new "
-            "another name"
-        )
-
-
-def _points(sides: _Sides, restart: Names) -> Changes:
-    """Return what happens to the points, those of views included."""
-    old, new = sides.old, sides.new
-    before = {point.name: point for point in old.network.points}
-    after = {point.name: point for point in new.network.points}
-    changed, restarted = [], []
-    for name, point in after.items():
-        if name not in before or (why := _point_change(before[name], point, old, new)) is None:
-            continue
-        changed.append(name)
-        if why:
-            if restart != ALL and name not in _listed(restart):
-                raise RunError(
-                    f"point '{name}': {why}, so its history would begin anew; choices: restart it, or give the new "
-                    "point another name"
-                )
-            restarted.append(name)
-    return Changes(
-        points_added=_ordered(after, after.keys() - before.keys()),
-        points_removed=_ordered(before, before.keys() - after.keys()),
-        points_changed=tuple(changed),
-        points_restarted=tuple(restarted),
-    )
-
-
-def _point_change(was: Point, now: Point, old: CheckedNetwork, new: CheckedNetwork) -> str | None:
-    """Return None if a point is as it was, otherwise why its history begins anew, empty if it goes on."""
-    if (was.data is None) != (now.data is None):
-        return "it was stored data and is on an arc" if now.data is None else "it was on an arc and is stored data"
-    if now.data is None:
-        if old.points[was.name] != new.points[now.name]:
-            return f"it was on '{old.points[was.name]}' and is on '{new.points[now.name]}'"
-        if old.arcs[old.points[was.name]] != new.arcs[new.points[now.name]]:
-            return "its schema changes"
-        for key in ("time", "key"):
-            if getattr(was, key) != getattr(now, key):
-                return f"its '{key}' changes"
-    return None if was == now else ""
-
-
 def _check_refresh(new: CheckedNetwork, refresh: Collection[str]) -> None:
     if isinstance(refresh, str):
         raise RunError(f"refresh is a list of dangling points, not {refresh!r}")
@@ -372,7 +289,7 @@ def _check_unknown(sides: _Sides, restart: Names, keep: Names) -> None:
     """Refuse names in `restart` and `keep` that are nowhere."""
     network = sides.new.network
     parts = [one.name for one in network.outputs] + [one.name for one in network.points]
-    for option, names, also in (("restart", _listed(restart), parts), ("keep", _listed(keep), [])):
+    for option, names, also in (("restart", listed(restart), parts), ("keep", listed(keep), [])):
         for name in sorted(names):
             if name in sides.before and name not in sides.after:
                 raise RunError(f"{option}: box '{name}' is not in the new network any more")
@@ -383,8 +300,8 @@ def _check_named(boxes: Changes, others: Collection[str], restart: Names, keep: 
     """Refuse names in `restart` and `keep` for which there is nothing to decide."""
     decided = {*boxes.restarted, *boxes.carried}
     for option, names, useful in (
-        ("restart", _listed(restart), {*boxes.restarted, *others}),
-        ("keep", _listed(keep), {*boxes.carried}),
+        ("restart", listed(restart), {*boxes.restarted, *others}),
+        ("keep", listed(keep), {*boxes.carried}),
     ):
         for name in sorted(names - useful):
             raise RunError(
@@ -403,15 +320,15 @@ def _pointless(name: str, boxes: Changes) -> str:
 
 def _flushed(sides: _Sides, ends: set[str], flush: Names) -> tuple[str, ...]:
     if flush == ALL:
-        return _ordered(sides.before, {name for name in ends if sides.before[name].stateful})
-    names = _listed(flush)
+        return ordered(sides.before, {name for name in ends if sides.before[name].stateful})
+    names = listed(flush)
     check_known("box", sorted(names), sides.before, RunError, "flush")
     for name in sorted(names - ends):
         raise RunError(
             f"flush: box '{name}' goes on, and only what ends is flushed; choices: "
-            f"{choices(_ordered(sides.before, ends))}"
+            f"{choices(ordered(sides.before, ends))}"
         )
-    return _ordered(sides.before, names)
+    return ordered(sides.before, names)
 
 
 def _schedule(old: CheckedNetwork, new: CheckedNetwork) -> tuple[str, ...]:
@@ -432,19 +349,5 @@ def _sources(checked: CheckedNetwork) -> dict[str, Any]:
     return {source.name: source for source in checked.network.sources}
 
 
-def _ordered(order: Iterable[str], names: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in order if name in names)
-
-
-def _listed(names: Names) -> frozenset[str]:
-    if isinstance(names, str):
-        return frozenset() if names == ALL else frozenset([names])
-    return frozenset(names)
-
-
 def _items(items: Iterable[str | Table]) -> str:
-    return _quoted(item.ref if isinstance(item, Table) else item for item in items)
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+    return quoted(item.ref if isinstance(item, Table) else item for item in items)

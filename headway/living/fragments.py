@@ -134,8 +134,9 @@ def prune(network: Network, name: str) -> Network:
 
 
 def fragments_of(network: Network) -> tuple[str, ...]:
-    """Return the names of the fragments that are attached, in the order of their parts."""
-    named = [box.name for box in network.boxes] + [output.name for output in network.outputs]
+    """Return the names of the fragments that are attached, in the order in which they were."""
+    # Outputs first: every fragment has one, and not every fragment has boxes.
+    named = [output.name for output in network.outputs] + [box.name for box in network.boxes]
     names = [name.partition("/") for name in named]
     return tuple(dict.fromkeys(first for first, slash, _ in names if slash))
 

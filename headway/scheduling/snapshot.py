@@ -239,6 +239,8 @@ class Snapshot(NamedTuple):
     """Whether more tuples may arrive; False once all inputs have ended, or while they are held back."""
     planning: float = 0.0
     """Seconds that plans have taken recently, as far as the engine knows."""
+    background: Mask | None = None
+    """By unit: whether only outputs need it that nobody waits for; None if there is no such unit."""
 
     @property
     def topology(self) -> Topology:

@@ -27,6 +27,8 @@ class Branch:
         self.main, self.queue = main, queue
         self.after, self.upto, self.live = after, upto, live
         self.ended = False
+        self.past = False
+        """Whether it began with what the consumer is to catch up with."""
         main.listen(self)
 
     @property

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+
 from headway.checking import CheckedNetwork
 from headway.clock import MILLISECOND
 from headway.columns import NEVER
@@ -69,13 +71,16 @@ class CatchUp:
         if seam is not None:
             branch.upto = seam
 
-    def feed(self) -> bool:
-        """Queue what has been read, as far as the box takes it; return whether it is live now, or at its end."""
+    def feed(self, wait: bool) -> bool:
+        """Queue what has been read, as far as the box takes it; return whether it is live now, or at its end.
+
+        With `wait`, it waits for what is being read.
+        """
         branch, reader, seam = self._branch, self._reader, self._seam
         while not branch.live:
             if branch.queue.bytes > _AHEAD:
                 return False
-            train = reader.next(_CHUNK, wait=False)
+            train = reader.next(_CHUNK, wait)
             if train is not None:
                 branch.queue.push(part_of(self._stamped(train), NOTHING, branch.upto))
             elif reader.pending:
@@ -166,7 +171,7 @@ class Histories:
         for place, one in alteration.histories.items():
             history, branch = self._open[one.point], branches[place]
             reader = history.follow(begin - 1, one.key)
-            branch.live, branch.after, branch.queue.progress = False, NOTHING, begin - 1
+            branch.live, branch.past, branch.after, branch.queue.progress = False, True, NOTHING, begin - 1
             known = partial(progress, alteration.new.points[one.point])
             self.catching.append(CatchUp(branch, reader, now, seam if one.ends else None, known))
 
@@ -186,6 +191,12 @@ class Histories:
                 f"{oldest}; ask for less, or for all that there is (since: all)"
             )
 
+    def table(self, point: str) -> pa.Table:
+        """Return all that a point keeps. Thread-safe."""
+        history = self.of(point)
+        schema = history.kept.schema.to_arrow()
+        return pa.Table.from_batches([train.to_batch(schema) for train in history.read()], schema=schema)
+
     def plan(self, point: str, since: Since | None, key: object) -> Plan:
         """Return what reading history would take. Thread-safe."""
         history = self.of(point)
@@ -198,9 +209,9 @@ class Histories:
             raise tap.failed
         return self._open[point]
 
-    def feed(self) -> None:
-        """Let boxes that catch up have more, as far as they take it."""
-        self.catching = [one for one in self.catching if not one.feed()]
+    def feed(self, wait: bool = False) -> None:
+        """Let boxes that catch up have more, as far as they take it; with `wait`, as if reading took no time."""
+        self.catching = [one for one in self.catching if not one.feed(wait)]
 
     def close(self) -> None:
         """Write what is in memory, unless it is temporary, and stop."""

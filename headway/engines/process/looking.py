@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.errors import RunError, check_known
+from headway.network import arc_name
 from headway.network.schema import Schema
 from headway.trains import Train
 
@@ -119,3 +120,20 @@ def queue_of(runtime: Runtime, name: str, tuples: int) -> Mapping[str, pa.Table]
         schema = runtime.arcs[arc].schema.to_arrow()
         found[arc] = pa.Table.from_batches([cursor.peek(tuples).to_batch(schema)], schema=schema)
     return found
+
+
+def windows_of(runtime: Runtime, name: str) -> pa.Table:
+    """Return the open windows of a box with what is in them: the results it would give if its input ended now."""
+    box = find(runtime, name)
+    program = runtime.program.boxes[box.index]
+    schema = runtime.program.checked.arcs[arc_name(name, program.spec.ports[0])].to_arrow()
+    if runtime.busy[box.index]:
+        raise RunError(f"box '{name}' is at work: try again, or pause it first")
+    if not program.spec.stateful:
+        return schema.empty_table()
+    numbers = [runtime.arcs[arc].queue.progress for arc in box.inputs]
+    ends = [Train.empty(runtime.arcs[arc].schema, max(numbers), end=True) for arc in box.inputs]
+    copy = box.kernel.load(box.kernel.dump(box.state))
+    _, result = box.kernel.run(copy, ends, runtime.clock.now())
+    batches = [piece.outputs[0].to_batch(schema) for piece in (result, *(result.rest or ()))]
+    return pa.Table.from_batches(batches, schema=schema)

@@ -34,6 +34,8 @@ _FRESH = SECOND // 50
 """How long box statistics count as fresh (ns): costs change slowly, and updating them takes time."""
 _FIRST = 4
 """Mean calls per box before statistics may be cached: early measurements matter."""
+_PATIENCE = SECOND
+"""How long (ns) units in the background wait at most for a plan in which they compete with the others."""
 _SHARE = 16
 """In a large network before that, statistics are read again when known calls may have grown by 1/_SHARE."""
 
@@ -66,6 +68,8 @@ class RuntimeReading(Reading):
         self._known = 0
         self._unit_costs: UnitCosts | None = None
         self._costs_of: BoxReadings | None = None
+        self._background: Mask | None = None
+        self._shown = 0  # the moment of the next plan in which units in the background compete with the others
         count = len(units)
         self._idle = frozen(np.zeros(count, np.bool_)), frozen(np.zeros(count)), frozen(np.zeros(count, np.int64))
 
@@ -248,7 +252,21 @@ class RuntimeReading(Reading):
             None if self._changed is None else list(self._changed),
             more,
             planning,
+            None if self._background is None else self._hidden(now),
         )
+
+    def keep_behind(self, outputs: frozenset[int]) -> None:
+        """Keep units in the background that only lead to these outputs."""
+        behind = np.array([bool(unit.outputs) and outputs.issuperset(unit.outputs) for unit in self.units], np.bool_)
+        self._background = frozen(behind) if behind.any() else None
+        self._changed = None
+
+    def _hidden(self, now: int) -> Mask | None:
+        """Return which units are in the background; now and then they compete with the others."""
+        if now < self._shown:
+            return self._background
+        self._shown = now + _PATIENCE
+        return None
 
     def boxes(self, now: int) -> BoxReadings:
         """Return the statistics of the boxes, at most 20 ms old."""

@@ -8,6 +8,7 @@ from typing import ClassVar, NoReturn
 import pyarrow as pa
 
 from headway.clock import SECOND, stopwatch
+from headway.columns import NEVER
 from headway.connectors.protocol import Reader
 from headway.engines.alteration import Alteration
 from headway.engines.carrier import Given, Run
@@ -15,7 +16,7 @@ from headway.engines.control import Alter
 from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
 from headway.engines.process.histories import SOON, Histories
-from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch
+from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch, windows_of
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.process.seams import Seam
@@ -81,6 +82,7 @@ class Process(Run):
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam: Seam | None = None
         self._branches: list[tuple[RunningBox, int, Branch]] = []
+        self.keep_behind()
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Return a source's reader as this carrier needs it."""
@@ -109,10 +111,7 @@ class Process(Run):
     def admit(self, asks: bool) -> None:
         """Let tuples arrive."""
         begun = stopwatch()
-        if self._histories.catching:
-            self._histories.feed()
-        if self._branches:
-            self._fold()
+        self.catch_up()
         if self.sources.pull(asks):
             self.entered()
         self.intake += stopwatch() - begun
@@ -153,12 +152,17 @@ class Process(Run):
         """Return by input of a box the next tuples that wait there."""
         return queue_of(self.runtime, box, tuples)
 
+    def windows_of(self, box: str) -> pa.Table:
+        """Return the open windows of a box."""
+        return windows_of(self.runtime, box)
+
     # Seams
 
     def begin_seam(self, seal: Seal) -> None:
         """Begin a seam."""
         alter = seal.alter
         self._seam = Seam(self.runtime, alter.alteration, self.sources.seam())
+        self.steering.takes(f"{alter.alteration.what} at {self._seam.number}", self.clock.now())
         self._alter = alter
         seam, now = self._seam, self.clock.now()
         self._histories.catch_up(alter.alteration, seam.branches, seam.number, now, self._progress)
@@ -198,6 +202,7 @@ class Process(Run):
             for place, branch in enumerate(box.branches or ())
             if branch is not None
         ]
+        self.keep_behind()
         anew = [*alteration.changes.points_restarted]
         self._histories.follow(checked, self.runtime, anew, seam.number)
         self.runtime.paused |= {self.runtime.index[name] for name in paused if name in self.runtime.index}
@@ -206,18 +211,37 @@ class Process(Run):
         self._alter.done.set_result(seam.number)
         return renewed
 
+    def catch_up(self) -> None:
+        """Let boxes that begin with history have more of it, and go over to what is live."""
+        if self._histories.catching:
+            self._histories.feed(self.virtual)
+        if self._branches:
+            self._fold()
+
     def _fold(self) -> None:
         """Let boxes read from the arcs' own queues where branches are no different any more."""
         rest = []
         for box, place, branch in self._branches:
-            if branch.fold():
+            if branch.upto == NEVER and branch.fold():
                 assert box.branches is not None
                 branches = [None if at == place else one for at, one in enumerate(box.branches)]
                 box.branches = tuple(branches) if any(branches) else None
                 set_apart(self.runtime)
-            elif not branch.ended:
+            else:
                 rest.append((box, place, branch))
-        self._branches = rest
+        if len(rest) < len(self._branches):
+            self._branches = rest
+            self.keep_behind()
+
+    def keep_behind(self) -> None:
+        """Keep in the background what nobody waits for: views without a reader, and queries that catch up."""
+        topology, outputs = self.runtime.topology, self.checked.network.outputs
+        unread = {at for at, one in enumerate(outputs) if one.view and not self.outlets.deliveries[one.name].heard}
+        late = {box.index for box, _, branch in self._branches if branch.past}
+        if late:
+            reached = {topology.boxes[at] for at in topology.downstream(late, range(len(topology.boxes)))}
+            unread |= {at for at, root in enumerate(topology.roots) if root >= 0 and topology.boxes[root] in reached}
+        self.readings.keep_behind(frozenset(unread))
 
     def sleep(self, until: int) -> None:
         """Sleep until a moment, or until something happens."""

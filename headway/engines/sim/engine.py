@@ -200,6 +200,7 @@ class Simulation(Process):
 
         Policies are asked afterwards, so that they see everything that arrives at this moment.
         """
+        self.catch_up()
         more = self.sources.pull(asks)
         while more and not self.full and self._following is None:
             more = self.sources.pull(self.hungry)
@@ -274,6 +275,9 @@ class Simulation(Process):
         if self._idle > _STUCK:
             if busy:
                 raise RunError(f"policy '{self.schedule}' wants to be asked again at a moment that has passed")
+            if self.awaiting:
+                names = [f"'{self.runtime.boxes[at].name}'" for at in sorted(self.runtime.paused)]
+                raise RunError(f"the simulation cannot end, as boxes are paused for good: {', '.join(names)}")
             raise self.loop.unserved()
 
     def _advance(self, until: int, look: int) -> bool:

@@ -1,4 +1,4 @@
-"""Lookups: which storage keys a box can need at all, so that the rest of a history is not read."""
+"""Lookups: for which values of a field a predicate can be true, so that other parts of a history are not read."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from headway.boxes.filter import Filter
-from headway.boxes.operator import Operator
 from headway.expressions.parsing import parse_one
-from headway.network.schema import Schema
 
 _BOUNDS: dict[type, tuple[bool, bool]] = {
     exp.EQ: (True, True),
@@ -24,17 +21,14 @@ _BOUNDS |= {exp.LTE: (False, True)}
 _TURNED: dict[type, type] = {exp.EQ: exp.EQ, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
 
 
-def keys_of(spec: Operator, schema: Schema, key: str | None, ports: frozenset[str]) -> Any:
-    """Return the storage keys that a box reads: a value, a pair of inclusive bounds, or None for all.
+def wanted_keys(predicate: str, key: str, type_: pa.DataType) -> Any:
+    """Return the values of a field that a predicate can be true for: one, a pair of inclusive bounds, or None for all.
 
-    Only a filter whose first route alone is read (`ports` are those that are) passes over what its predicate excludes:
-    a comparison of the key with a literal, also one of several that are joined by AND.
+    Only comparisons of the field with literals count, also where they are joined by AND with anything else.
     """
-    if key is None or not isinstance(spec, Filter) or not ports <= {""} or len(spec.where) != 1:
-        return None
     low: Any = None
     high: Any = None
-    for at_least, at_most in _bounds(parse_one(spec.where[0]), key.lower(), schema.field(key).type):
+    for at_least, at_most in _bounds(parse_one(predicate), key.lower(), type_):
         if at_least is not None:
             low = at_least if low is None else max(low, at_least)
         if at_most is not None:
