@@ -45,16 +45,25 @@ class Log:
     open: another's recovery would delete an unfinished append.
     """
 
-    def __init__(self, path: str, schemas: Mapping[str, Schema], *, keep_seconds: float = 0, sync: bool = True) -> None:
+    def __init__(
+        self,
+        path: str,
+        schemas: Mapping[str, Schema],
+        *,
+        keep_seconds: float = 0,
+        sync: bool = True,
+        repeats: bool = False,
+    ) -> None:
         """Create the log at a path or URI, or recover an existing one.
 
-        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process. Raises
-        InputError if the path cannot be opened, RunError if the log is damaged or of another network.
+        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process. With
+        `repeats`, tuples of a source may have the same number, as results with the same cause have. Raises InputError
+        if the path cannot be opened, RunError if the log is damaged or of another network.
         """
         self._place = locate(path)
         self._schemas = dict(schemas)
         self._keep = round(keep_seconds * SECOND)
-        self._sync = sync
+        self._sync, self._repeats = sync, repeats
         self._lock = threading.RLock()
         self._writing = threading.Lock()
         self._files = CommitFiles(self._place, sync)
@@ -200,7 +209,7 @@ class Log:
             if source not in self._schemas:
                 raise ValueError(unknown("source", source, self._schemas))
             numbers = train.numbers
-            if not (numbers[1:] > numbers[:-1]).all():
+            if not ((numbers[1:] >= numbers[:-1]) if self._repeats else (numbers[1:] > numbers[:-1])).all():
                 raise ValueError(f"source '{source}': arrival numbers must ascend")
         for first, last in ranges:
             if first <= self.issued or last > issued:

@@ -29,6 +29,7 @@ from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.delivery import OutputResults
 from headway.engines.spark.driver.reading import Arrivals, split_tasks
+from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.wire.messages import LETTERS, READINGS, CutUnit, Row, Work, merge_rows, unpack_counts
 from headway.engines.spark.worker.sharding import shard_keys
 from headway.engines.spark.worker.source import LogReader, Pickled, Task
@@ -224,7 +225,7 @@ class _Run:
         bounds = sorted(self.chance.sample(within, min(len(within), self.chance.randint(0, 3))))
         number = itertools.count()
         for low, high in pairwise([after, *bounds, upto]):
-            for slices, _, mine, sieves in split_tasks(self.log, unit.cut.sources, low, high, 2, marks):
+            for slices, _, mine, sieves in split_tasks(Inputs(self.log, unit.cut.sources), low, high, 2, marks):
                 at = next(number)
                 plain = json.loads(json.dumps([slices, self.log.moment_at(upto), mine if at == 0 else None, sieves]))
                 yield Task(at, *plain)

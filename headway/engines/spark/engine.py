@@ -218,12 +218,12 @@ class Granting(Run):
         return self._grant(unit, step.tuples, plan)
 
     def _grant(self, unit: RunningUnit, most: int, plan: int = 0) -> bool:
-        upto = self._log.cut(unit.cut.sources, unit.position, most)
+        upto = unit.inputs.cut(unit.position, most)
         if unit.until is not None:
             upto = min(upto, unit.until)
         if upto <= unit.position:
             return False
-        tuples = self._log.count(unit.cut.sources, unit.position, upto)
+        tuples = unit.inputs.count(unit.position, upto)
         self._backend.grant(unit, upto, tuples, plan)
         return True
 

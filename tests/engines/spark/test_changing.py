@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway as hw
-from headway.errors import NetworkError, RunError
+from headway.errors import RunError
 
 if TYPE_CHECKING:
     pass
@@ -118,16 +118,35 @@ def test_a_run_with_changes() -> None:
     assert listed(result, "late") == ended
 
 
-def test_what_cannot_be_changed_is_refused_and_the_run_goes_on() -> None:
-    rows = make_rows(600)
-    both = {"op": "aggregate", "in": "counts", "select": "sum(n) as n", "order": {"on": "time"}, "size": 50}
+BOTH = {"op": "aggregate", "in": "counts", "select": "sum(n) as n", "order": {"on": "time", "slack": 3}, "size": 50}
+
+
+def both_of(rows: Sequence[Row]) -> list[Row]:
+    """Return what BOTH makes of results of the count."""
+    schema = {"time": "bigint", "k": "int", "n": "bigint", "total": "bigint", "last": "int"}
+    network = {
+        "network": "behind",
+        "sources": {"s": {"schema": schema}},
+        "boxes": {"both": {**BOTH, "in": "s"}},
+        "outputs": {"both": {"from": "both"}},
+    }
+    return offline(network, rows)["both"]
+
+
+def test_a_query_reads_what_a_box_with_state_makes_in_another() -> None:
+    rows = make_rows(1800)
+    more = changed(NETWORK, {"both": BOTH}, {"both": {"from": "both"}, "again": {"from": "counts"}})
     with hw.start(NETWORK, engine="spark", train=150) as run:
-        run.push("s", rows[:300])
-        with pytest.raises(NetworkError, match="'both' cannot read what 'counts' makes"):
-            run.change(changed(NETWORK, {"both": both}, {"both": {"from": "both"}}))
-        run.push("s", rows[300:])
+        run.push("s", rows[:600])
+        run.change(more)
+        run.push("s", rows[600:1200])
+        run.change(NETWORK, flush=["both"])
+        run.push("s", rows[1200:])
         result = run.stop()
-    assert {name: table.to_pylist() for name, table in result.outputs.items()} == offline(NETWORK, rows)
+    expected = offline(NETWORK, rows)
+    assert {name: listed(result, name) for name in expected} == expected
+    assert listed(result, "again")
+    assert listed(result, "both") == both_of(listed(result, "again"))
 
 
 def test_a_changed_run_goes_on_where_it_was_kept(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from headway.engines.spark.driver.drops import SieveHistory
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.queries import Batch, Queries, RunningUnit, warm
 from headway.engines.spark.driver.reading import Arrivals, commit_letters, read_on, split_tasks
+from headway.engines.spark.driver.relays import Inputs, Part, Relays, alias, program_of
 from headway.engines.spark.driver.seams import Seams
 from headway.engines.spark.driver.session import hushed, ship_functions
 from headway.engines.spark.driver.state import State, UnitFiles, open_directory
@@ -82,6 +83,8 @@ class Backend:
         self.arrivals = Arrivals(self.log, clock)
         self.tables = state.write_tables(settings.tables)
         """By ref: the file of a static table, within the place."""
+        self.relays = Relays(state.place.name("relays"), settings.state is not None)
+        self.relays.follow(program, state.relays)
         self._keys = itertools.count()
         self.by_key: dict[int, RunningUnit] = {}
         """By the number that the gate knows: the units."""
@@ -90,15 +93,22 @@ class Backend:
             for at, (unit, files) in enumerate(zip(state.cut.units, state.files, strict=True))
         ]
         self.seams = Seams(self)
+        self.takings.export = self._export
         self._running = True
 
     def make_unit(self, number: int, program: Program, unit: CutUnit, files: UnitFiles) -> RunningUnit:
         """Return a unit whose query has not been started."""
-        key = next(self._keys)
-        work = self.make_work(program, unit, files)
-        made = RunningUnit(number, key, files.id, program, unit, work, self.state.checkpoint(files.id), files.begin)
+        key, own = next(self._keys), program_of(unit, program)
+        work, inputs = self.make_work(own, unit, files), self.inputs_of(unit)
+        place = self.state.checkpoint(files.id)
+        made = RunningUnit(number, key, files.id, own, unit, work, inputs, place, files.begin)
         self.by_key[key] = made
         return made
+
+    def inputs_of(self, unit: CutUnit) -> Inputs:
+        """Return what a unit reads."""
+        relays = {alias(arc): (Part(self.relays[arc]),) for arc in unit.relays}
+        return Inputs(self.log, unit.sources, relays)
 
     def make_work(self, program: Program, unit: CutUnit, files: UnitFiles) -> Work:
         """Return the work of a unit, as sent to executors."""
@@ -254,21 +264,34 @@ class Backend:
             heard.append(unit)
         if self.units:
             reached = min(unit.committed for unit in self.units)
-            self.log.drop(min(reached, self.seams.needed), self._clock.now())
+            now = self._clock.now()
+            self.log.drop(min(reached, self.seams.needed), now)
+            self.relays.drop(self._needed_of_relays(), now)
         self.queries.look()
         return heard
+
+    def _needed_of_relays(self) -> dict[str, int]:
+        """Return by arc up to which arrival number all readers of its relay have come."""
+        reached: dict[str, int] = {}
+        for unit in self.units:
+            for arc in unit.cut.relays:
+                reached[arc] = min(unit.committed, reached.get(arc, unit.committed))
+        return reached
 
     def _tasks(self, unit: int, after: int, upto: int) -> list[Any]:
         """Return the tasks of a micro-batch. Called from the gate's threads."""
         one = self.by_key[unit]
-        sources = one.cut.sources
         states = self.state.before(one, after, upto, self.log.issued)
         one.covering = after, upto
         ticks, end = self.log.marks(after, upto)
         flush = one.flush if upto == one.until else ()
         marks = [upto, ticks, end is not None, self.sifting.kept(one.id), states, flush]
         sieves = self.sifting.at(one.id, after)
-        return split_tasks(self.log, sources, after, upto, self.queries.parallelism, marks, sieves)
+        return split_tasks(one.inputs, after, upto, self.queries.parallelism, marks, sieves)
+
+    def _export(self, arc: str, train: Train | None, upto: int) -> None:
+        """Deliver what a micro-batch has made on an arc to its relay. Called from Spark's callback threads."""
+        self.relays.append(arc, train, upto, self._clock.now())
 
     def _deliver(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Handle the results of a micro-batch. Called from Spark's callback thread."""

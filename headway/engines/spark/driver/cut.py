@@ -346,6 +346,8 @@ def make_work(
             feeder = owner(arc)
             if feeder not in program.index or unit.placements[feeder].front:
                 lay(arc, place.shard, place.by if place.spread else ())
+    for arc in unit.exports:
+        lay(arc)
     for output in unit.outputs:
         arc = checked.outputs[output]
         lay(arc, counted=arc in discarded)

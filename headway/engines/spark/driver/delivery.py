@@ -60,6 +60,8 @@ class Collector:
         """Nanoseconds spent delivering."""
         self.sifted: Callable[[str, str, int, int, str], None] = lambda *what: None
         """Called with the effect of drop boxes: unit, source, tuples seen, tuples dropped, reason."""
+        self.export: Callable[[str, Train | None, int], None] = lambda *what: None
+        """Called with what a micro-batch has made on an arc that is exported, and the arrival number up to which."""
 
     @property
     def statistics(self) -> Statistics:
@@ -109,11 +111,16 @@ class Collector:
         kept: dict[str, tuple[str, int, int]] = {}
         arcs = unit.program.checked.arcs
         merged = ((number, merge_rows(parts, arcs[work.lanes[number].arc])) for number, parts in by_lane.items())
+        exported: dict[str, Train | None] = dict.fromkeys(unit.cut.exports)
         for number, train in chain(merged, trains.items()):
+            if work.lanes[number].arc in exported:
+                exported[work.lanes[number].arc] = train
             for one in self._readers(unit, number):
                 file = one.deliver(train, named, batch)
                 if file is not None:
                     kept[one.name] = file
+        for arc, made in exported.items():
+            self.export(arc, made, unit.covering[1])
         self._record(unit, batch, states, kept, f"{named}-{batch:010d}" if letters else None)
         unit.taken = batch
         unit.batches += 1

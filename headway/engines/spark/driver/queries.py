@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headway.clock import SECOND, stopwatch
 from headway.connectors.spark import java_context
 from headway.engines.spark.driver.gate import Gate
+from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.driver.session import STREAMING, jvm_alive, open_session
 from headway.engines.spark.wire.messages import CutUnit, Row, Work, to_rows
 from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, make_source
@@ -120,6 +121,7 @@ class RunningUnit:
     """The network as it is since the latest seam."""
     cut: CutUnit
     work: Work
+    inputs: Inputs
     checkpoint: str
     """The directory of its Spark checkpoint."""
     begin: int

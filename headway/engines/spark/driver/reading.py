@@ -23,6 +23,7 @@ from headway.engines.reading import Reading
 from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
+from headway.engines.spark.driver.relays import Inputs
 from headway.program import Program
 from headway.scheduling.snapshot import Moment, QueueReadings, Snapshot, Unit
 from headway.storage.log import Commit, Log
@@ -157,8 +158,7 @@ _LARGE = 1_000_000
 
 
 def split_tasks(
-    log: Log,
-    sources: Sequence[str],
+    inputs: Inputs,
     after: int,
     upto: int,
     parallelism: int,
@@ -170,16 +170,16 @@ def split_tasks(
     All sources are cut at the same numbers, so that a task can merge them. The time is the moment at which the last of
     these arrivals was logged, so that a replay sees the same.
     """
-    total = log.count(sources, after, upto)
+    total = inputs.count(after, upto)
     count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
-    now = log.moment_at(upto)
+    now = inputs.moment_at(upto)
     tasks: list[list[Any]] = []
     low = after
     for at in range(count):
-        high = upto if at + 1 == count else min(upto, log.cut(sources, low, -(-total // count)))
+        high = upto if at + 1 == count else min(upto, inputs.cut(low, -(-total // count)))
         slices = [
             [one.source, one.path, one.first, one.last, one.start, one.stop, one.crc]
-            for one in log.slices(sources, low, high)
+            for one in inputs.slices(low, high)
         ]
         if slices or not tasks:
             tasks.append([slices, now, None if tasks else marks, sieves or None])
@@ -210,7 +210,12 @@ class QueryReading(Reading):
         self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
         self._settings = settings
         reading = {box for some in topology.readers for box in some}
-        self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
+        self._entries = [
+            np.array(
+                [box for box in unit.boxes if box in reading or set(topology.producers[box]) - set(unit.boxes)], np.intp
+            )
+            for unit in units
+        ]
 
     @property
     def queued(self) -> int:
@@ -221,18 +226,19 @@ class QueryReading(Reading):
         """
         reached: dict[str, int] = {}
         for unit in self.queries:
-            for source in unit.cut.sources:
+            for source in unit.inputs.from_main:
                 reached[source] = min(unit.committed, reached.get(source, unit.committed))
-        return self.log.bytes_after(reached) + self.arrivals.bytes
+        relayed = sum(unit.inputs.bytes_after(unit.committed) for unit in self.queries if not unit.inputs.plain)
+        return self.log.bytes_after(reached) + self.arrivals.bytes + relayed
 
     def waiting_for(self, unit: RunningUnit) -> tuple[int, int, float]:
         """Return the count of a unit's waiting tuples, their oldest stamp, and their mean stamp."""
-        sources = unit.cut.sources
-        count, oldest, total = self.arrivals.waiting(sources) if unit.until is None else (0, 0, 0)
-        issued = self.log.issued if unit.until is None else unit.until
-        logged = self.log.stamps(sources, unit.position, issued) if unit.position < issued else None
+        inputs = unit.inputs
+        count, oldest, total = self.arrivals.waiting(inputs.from_main) if unit.until is None else (0, 0, 0)
+        issued = inputs.issued if unit.until is None else min(unit.until, inputs.issued)
+        logged = inputs.stamps(unit.position, issued) if unit.position < issued else None
         if logged is not None:
-            number = self.log.count(sources, unit.position, issued)
+            number = inputs.count(unit.position, issued)
             oldest = logged[0]
             total += logged[1] * number
             count += number
@@ -255,8 +261,8 @@ class QueryReading(Reading):
         `more` says whether tuples may still arrive, `planning` is the mean duration of a plan in seconds.
         """
         counts, oldest, means = self._read()
-        sealed, now = self.log.issued, self.arrivals.clock.now()
-        marked = [self._marked(one, sealed) for one in self.queries]
+        now = self.arrivals.clock.now()
+        marked = [self._marked(one) for one in self.queries]
         asking = np.array([unit.asking for unit in self.queries], np.bool_)
         box_waiting, box_oldest = self._by_box(counts, oldest)
         starting = np.array([unit.starting for unit in self.queries], np.bool_)
@@ -285,11 +291,13 @@ class QueryReading(Reading):
             planning=planning,
         )
 
-    def _marked(self, unit: RunningUnit, sealed: int) -> bool:
+    def _marked(self, unit: RunningUnit) -> bool:
         """Return whether a tick, the end or a seam waits for a unit."""
+        issued = unit.inputs.issued
         if unit.until is not None:
-            return unit.position < unit.until
-        return self.arrivals.marked or self.log.marks(unit.position, sealed) != ((), None)
+            return unit.position < min(unit.until, issued)
+        marked = unit.inputs.plain and self.arrivals.marked
+        return marked or self.log.marks(unit.position, max(unit.position, issued)) != ((), None)
 
     # What policies may ask, as of the latest snapshot
 

@@ -4,20 +4,22 @@ A query is left alone if all its boxes and outputs are as before. If only output
 that it delivers anyway, it goes on, too: the driver delivers to other outputs from the seam on. All others end exactly
 at the seam. Their successors have the same files, and so the state of every box that keeps it; a box with state never
 moves to another query or shard. New outputs get queries of their own, which read the log from the seam on, and run
-boxes without state once more. Only if they need what a box with state makes, they are added to its query.
+boxes without state once more. What they need of boxes with state, they read from relays (`relays`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from headway.engines.spark.driver.cut import chosen_spread, group_outputs, place_boxes, upstream_of
+from headway.engines.spark.driver.relays import alias, program_of
 from headway.engines.spark.wire.messages import CutUnit, Placement
-from headway.errors import NetworkError, choices
+from headway.errors import NetworkError
 from headway.program import Program, compile_program
+from headway.structure import owner
 
 ADDED = "added while the network ran"
 
@@ -93,6 +95,23 @@ def recut(
     return _Recutter(change, running, shards, units, spread).recut()
 
 
+class _Group:
+    """A query in the making."""
+
+    def __init__(self, old: int | None, outputs: Sequence[str], why: str) -> None:
+        self.old, self.outputs, self.why = old, list(outputs), why
+        self.exports: list[str] = []
+        self.boxes: set[str] = set()
+        self.sources: set[str] = set()
+        self.relays: list[str] = []
+
+    @property
+    def at(self) -> int:
+        """The number of the old query, if there is one."""
+        assert self.old is not None
+        return self.old
+
+
 class _Recutter:
     def __init__(
         self,
@@ -108,119 +127,155 @@ class _Recutter:
             spread = [name for name in spread if name in self.new.spreadable]
         self.spreading = chosen_spread(self.new, spread)
         self.anchored = change.anchored
-        self.outputs: list[list[str]] = [[name for name in one.cut.outputs if change.goes_on(name)] for one in running]
-        """By old unit: the outputs that it has from the seam on."""
+        self.homes = [
+            _Group(at, [name for name in one.cut.outputs if change.goes_on(name)], one.cut.why)
+            for at, one in enumerate(running)
+        ]
+        """By old query: what it becomes."""
         self.intact = [self._intact(one) for one in running]
 
     def recut(self) -> Recut:
+        """Return the cut."""
         fresh = self._join()
-        groups: list[tuple[int | None, tuple[str, ...], str, set[str], set[str]]] = []
-        for at, one in enumerate(self.running):
-            if self.intact[at]:
-                boxes, sources = set(one.cut.boxes), set(one.cut.sources)
-            else:
-                boxes, sources = self._reached([self.new.checked.outputs[name] for name in self.outputs[at]])
-            groups.append((at, tuple(self.outputs[at]), one.cut.why, boxes, sources))
+        groups = list(self.homes)
         for outputs, why in group_outputs(self.new, self.units, fresh) if fresh else ():
-            boxes, sources = self._reached([self.new.checked.outputs[name] for name in outputs])
-            groups.append((None, outputs, f"{why}; {ADDED}", boxes, sources))
+            groups.append(_Group(None, outputs, f"{why}; {ADDED}"))
+        for group in groups:
+            self._fill(group)
+        self._export(groups)
         self._house(groups)
-        found: list[Successor] = []
-        for old, outputs, why, boxes, sources in groups:
-            if outputs or boxes:
-                found.append(self._unit(old, outputs, why, boxes, sources))
+        found = [self._unit(group) for group in groups if group.outputs or group.boxes]
         owners = self._owners(found)
         units = []
         for at, made in enumerate(found):
             owned = frozenset(box for box in made.cut.boxes if owners[box] == at)
             units.append(replace(made, cut=replace(made.cut, owned=owned)))
+        return Recut(tuple(units), self._bounded(units))
+
+    def _bounded(self, units: Sequence[Successor]) -> frozenset[int]:
+        """Return the old queries that end a micro-batch at the seam, and those whose deliveries they need for that."""
         going_on = [(one.old, one.cut) for one in units if one.old is not None and one.runs_on]
         as_before = {old for old, cut in going_on if cut == self.running[old].cut}
-        return Recut(tuple(units), frozenset(range(len(self.running))) - as_before)
+        bounded = set(range(len(self.running))) - as_before
+        while True:
+            read = {arc for at in bounded for arc in self.running[at].cut.relays}
+            more = {at for at, one in enumerate(self.running) if read & set(one.cut.exports)} - bounded
+            if not more:
+                return frozenset(bounded)
+            bounded |= more
 
     def _intact(self, one: Running) -> bool:
         """Return whether a query computes what the changed network does."""
-        same = set(one.cut.boxes) <= self.change.same and all(map(self.change.reads_same, one.cut.sources))
+        sources = [name for name in one.cut.sources if name in self.change.old.checked.arcs]
+        relayed = [owner(arc) in self.change.same for arc in one.cut.relays]
+        same = set(one.cut.boxes) <= self.change.same and all(map(self.change.reads_same, sources)) and all(relayed)
         left = bool(one.cut.boxes) or any(self.change.goes_on(name) for name in one.cut.outputs)
         return same and left
 
     def _join(self) -> list[str]:
-        """Add new outputs to the queries that have the state that they need; return those that need none."""
-        known = {name for some in self.outputs for name in some}
+        """Let queries deliver the results of their boxes with state to new outputs; return the other new outputs."""
+        known = {name for home in self.homes for name in home.outputs}
         fresh = []
         for output, arc in self.new.checked.outputs.items():
             if output in known:
                 continue
-            needed = self._reached([arc])[0] & self.anchored
-            if not needed:
+            if owner(arc) in self.anchored:
+                self._home(arc).outputs.append(output)
+            else:
                 fresh.append(output)
-                continue
-            homes = [at for at, one in enumerate(self.running) if needed <= set(one.cut.boxes)]
-            if not homes:
-                raise NetworkError(
-                    f"output '{output}': it needs the states of {choices(needed)}, which are in several queries on "
-                    "Spark; start the network with it"
-                )
-            delivering = [at for at in homes if self.intact[at] and arc in self.running[at].delivers]
-            changed = [at for at in homes if not self.intact[at]]
-            at = (delivering or changed or homes)[0]
-            self.outputs[at].append(output)
-            self.intact[at] &= bool(delivering)
         return fresh
 
-    def _reached(self, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
-        boxes, sources = upstream_of(self.new, arcs)
-        return set(boxes), set(sources)
+    def _home(self, arc: str) -> _Group:
+        """Return the old query that delivers what a box with state makes; it is started again if it does not yet."""
+        having = [home for at, home in enumerate(self.homes) if owner(arc) in self.running[at].cut.boxes]
+        delivers = [arc in one.delivers for one in self.running]
+        delivering = [home for home in having if self.intact[home.at] and delivers[home.at]]
+        changed = [home for home in having if not self.intact[home.at]]
+        home = (delivering or changed or having)[0]
+        self.intact[home.at] &= bool(delivering)
+        return home
 
-    def _house(self, groups: list[tuple[int | None, tuple[str, ...], str, set[str], set[str]]]) -> None:
+    def _fill(self, group: _Group) -> None:
+        """Find what a query runs and reads; what boxes with state of other queries make comes from relays."""
+        before = None if group.old is None else self.running[group.old].cut
+        if before is not None and self.intact[group.at]:
+            group.boxes, group.sources, group.relays = set(before.boxes), set(before.sources), list(before.relays)
+            return
+        own = self.anchored & set(() if before is None else before.boxes)
+        pending = [*(self.new.checked.outputs[name] for name in group.outputs), *group.exports]
+        group.boxes, group.sources, group.relays = set(), set(), []
+        while pending:
+            arc = pending.pop()
+            name = owner(arc)
+            if name not in self.new.index:
+                group.sources.add(name)
+            elif name in self.anchored and name not in own:
+                if arc not in group.relays:
+                    group.relays.append(arc)
+            elif name not in group.boxes:
+                group.boxes.add(name)
+                pending += self.new.boxes[self.new.index[name]].inputs
+        group.relays.sort()
+
+    def _export(self, groups: Sequence[_Group]) -> None:
+        """Have the arcs delivered that queries read from relays; which needs no other relays."""
+        wanted = sorted({arc for group in groups for arc in group.relays})
+        for arc in wanted:
+            exporting = [home for home in self.homes if arc in self.running[home.at].cut.exports]
+            home = exporting[0] if exporting else self._home(arc)
+            home.exports.append(arc)
+        for home in self.homes:
+            if not self.intact[home.at]:
+                self._fill(home)
+
+    def _house(self, groups: list[_Group]) -> None:
         """Find a query for boxes that lead to no output: they still run, for their dead letters and counts."""
-        covered = set().union(*(boxes for *_, boxes, _ in groups))
+        covered = set().union(*(group.boxes for group in groups))
         for box in self.new.boxes:
             if box.name in covered:
                 continue
-            boxes, sources = self._reached([box.name])
-            mine = [group for group in groups if group[0] is not None and box.name in self.running[group[0]].cut.boxes]
-            others = [group for group in groups if group[0] is None or not self.intact[group[0]]]
-            home = next((group for group in mine if not self.intact[group[0] or 0]), None)
-            home = home or next((group for group in others if group[4] & sources), None)
+            own = _Group(None, (), "boxes that lead to no output")
+            mine = [group for group in self.homes if box.name in self.running[group.at].cut.boxes]
+            others = [group for group in groups if group.old is None or not self.intact[group.old]]
+            home = next((group for group in mine if not self.intact[group.at]), None)
+            boxes, sources = upstream_of(self.new, [box.name])
+            if home is None and boxes & self.anchored:
+                raise NetworkError(f"box '{box.name}' leads to no output: on Spark such boxes are not added to a run")
+            home = home or next((group for group in others if group.sources & sources), None)
             if home is None:
-                groups.append((None, (), "boxes that lead to no output", boxes, sources))
-            else:
-                home[3].update(boxes)
-                home[4].update(sources)
+                groups.append(own)
+                home = own
+            home.boxes.update(boxes)
+            home.sources.update(sources)
             covered |= boxes
 
-    def _unit(
-        self, old: int | None, outputs: tuple[str, ...], why: str, boxes: Collection[str], sources: Collection[str]
-    ) -> Successor:
+    def _unit(self, group: _Group) -> Successor:
+        old, outputs, exports = group.old, tuple(group.outputs), tuple(sorted(group.exports))
         before = None if old is None else self.running[old].cut
-        if before is not None and self.intact[old or 0]:
+        if before is not None and self.intact[group.at]:
             name = "+".join(outputs) or before.name
-            return Successor(replace(before, name=name, outputs=outputs), old, runs_on=True)
-        members = [box for box in self.new.boxes if box.name in boxes]
+            return Successor(replace(before, name=name, outputs=outputs, exports=exports), old, runs_on=True)
+        members = [box for box in self.new.boxes if box.name in group.boxes]
         pins: Mapping[str, Placement] = MappingProxyType({})
         if before is not None:
-            pins = {name: before.placements[name] for name in before.boxes if name in self.anchored & set(boxes)}
-        lost = self.anchored & set(boxes) - pins.keys()
-        if lost:
-            raise NetworkError(
-                f"'{outputs[0] if outputs else members[-1].name}' needs the state of {choices(lost)}, which is in "
-                "another query on Spark; begin it anew (restart)"
-            )
-        arcs = frozenset(self.new.checked.outputs[name] for name in outputs)
-        alone = compile_program(self.new.checked, frozenset(boxes), arcs)
+            pins = {name: before.placements[name] for name in before.boxes if name in self.anchored & group.boxes}
+        arcs = frozenset(self.new.checked.outputs[name] for name in outputs) | {*exports}
+        read = [source.name for source in self.new.checked.network.sources if source.name in group.sources]
+        sources = (*read, *map(alias, group.relays))
+        names, relays = tuple(box.name for box in members), tuple(group.relays)
+        name = "+".join(outputs) or (names[-1] if names else before.name if before is not None else "")
+        made = CutUnit(name, outputs, sources, names, {}, frozenset(), group.why, relays, exports)
+        delivered = frozenset(alias(arc) if arc in relays else arc for arc in arcs)
+        alone = compile_program(program_of(made, self.new).checked, frozenset(names), delivered)
         spreading = (self.spreading & alone.spreadable.keys()) - pins.keys()
         placements = place_boxes(self.new, members, self.shards, spreading, pins)
-        for name, pin in pins.items():
-            place = placements[name]
+        for box, pin in pins.items():
+            place = placements[box]
             if (place.front, place.shard, place.by) != (pin.front, pin.shard, pin.by):
                 raise NetworkError(
-                    f"box '{name}' cannot keep its state on Spark: it would have to move; begin it anew (restart)"
+                    f"box '{box}' cannot keep its state on Spark: it would have to move; begin it anew (restart)"
                 )
-        read = [source.name for source in self.new.checked.network.sources if source.name in sources]
-        names = tuple(box.name for box in members)
-        name = "+".join(outputs) or names[-1]
-        return Successor(CutUnit(name, outputs, tuple(read), names, placements, frozenset(), why), old, runs_on=False)
+        return Successor(replace(made, placements=placements), old, runs_on=False)
 
     def _owners(self, found: Sequence[Successor]) -> dict[str, int]:
         """Return by box the query that reports for it: the same as before, as far as possible."""

@@ -25,6 +25,7 @@ from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.journal import read_plan
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut, Running, recut
+from headway.engines.spark.driver.relays import program_of
 from headway.engines.spark.driver.state import described, digest, restored
 from headway.errors import NetworkError, RunError
 from headway.living.changes import Changes
@@ -107,6 +108,7 @@ class Seams:
         backend.read_tables(number, alteration)
         begins = {*alteration.changes.outputs_added, *alteration.changes.outputs_restarted}
         state.exchange(number, change, cut, begins, backend.tables)
+        backend.relays.follow(change.new, state.relays)
         backend.log.exchange({source.name: source.schema for source in alteration.new.network.sources})
         checked = alteration.new
         backend.outlets.exchange(checked, alteration.destinations)
@@ -124,9 +126,10 @@ class Seams:
                 unit.position = unit.committed = number
             else:
                 unit = before
-                unit.number, unit.program, unit.cut = at, change.new, one.cut
+                unit.number, unit.program, unit.cut = at, program_of(one.cut, change.new), one.cut
+                unit.inputs = backend.inputs_of(one.cut)
                 if not one.runs_on:
-                    unit.work = backend.make_work(change.new, one.cut, files)
+                    unit.work = backend.make_work(unit.program, one.cut, files)
                     unit.asking, unit.replayed, unit.position = False, True, unit.committed
             unit.until, unit.flush = None, ()
             units.append(unit)

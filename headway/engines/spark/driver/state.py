@@ -33,6 +33,7 @@ from headway.engines.spark.driver.cut import Cut, cut, fingerprint
 from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, damaged, read_letters, verify
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut
+from headway.engines.spark.driver.relays import alias, program_of
 from headway.engines.spark.wire.messages import CutUnit, clear
 from headway.errors import RunError, choices, unknown
 from headway.files import parse_network
@@ -43,6 +44,7 @@ from headway.program import Program, compile_program
 from headway.storage.checked import RESTORE, checksum, seal, write_table
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.log import Log
+from headway.storage.segments import quote_name
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
 from headway.trains import NOTHING
 
@@ -180,6 +182,8 @@ class State:
         self._gone: dict[str, dict[str, str]] = dict(self._altered["gone"]) if self._altered else {}
         """By source that the network has no more: its fields, as the log may still hold tuples of it."""
         self._following = int(saved["next"]) if saved else 0
+        self.relays: dict[str, str] = dict(saved.get("relays", {})) if saved else {}
+        """By arc that is exported: the folder of its relay."""
         now = {source.name: str(source.schema) for source in checked.network.sources}
         self.cut: Cut
         self.files: list[UnitFiles]
@@ -201,7 +205,18 @@ class State:
             self.cut = cut(self.program, self.shards, units, spread)
             self._prints = {unit.name: fingerprint(self.program, unit, self.shards) for unit in self.cut.units}
             self.files = self._match(checked, settings.restart)
+        self._name_relays()
         self._write()
+
+    def _name_relays(self) -> None:
+        """Name the folders of relays: those of arcs that are exported, and new ones where an arc was not before."""
+        exported = [arc for unit in self.cut.units for arc in unit.exports]
+        names = {arc: self.relays.get(arc, "") for arc in exported}
+        for arc in exported:
+            if not names[arc]:
+                names[arc] = f"{self._following}-{quote_name(alias(arc))}"
+                self._following += 1
+        self.relays = names
 
     def _write(self) -> None:
         """Write the plan, which says how to go on."""
@@ -222,12 +237,13 @@ class State:
                     "outputs": list(unit.outputs),
                     "begin": files.begin,
                     "stateful": unit.stateful,
-                    "boxes": fingerprint(self.program, unit, self.shards),
+                    "boxes": fingerprint(program_of(unit, self.program), unit, self.shards),
                     **({"keys": dict(files.keys), "cut": unit.to_mapping()} if altered else {}),
                 }
                 for unit, files in zip(self.cut.units, self.files, strict=True)
             ],
             "given": self._given,
+            "relays": self.relays,
             **({"altered": self._altered} if altered else {}),
         }
         self.place.write(PLAN, seal(plan, indent=2), sync=True)
@@ -259,12 +275,13 @@ class State:
         self.cut = Cut(tuple(one.cut for one in recut.units), self.shards)
         self.program = change.new
         self.files = []
+        self._name_relays()
         for one in recut.units:
             mine = None if one.old is None else old[one.old]
             if mine is not None and one.runs_on:
                 self.files.append(mine)
                 continue
-            marks = fingerprint(self.program, one.cut, self.shards, every=True)
+            marks = fingerprint(program_of(one.cut, self.program), one.cut, self.shards, every=True)
             keys = {name: f"{mark[:16]}-{seam}" for name, mark in marks.items()}
             if mine is not None and one.old is not None and before.units[one.old].stateful == one.cut.stateful:
                 keys |= {name: key for name, key in mine.keys.items() if name in change.anchored & keys.keys()}

@@ -53,6 +53,9 @@ class Placement:
         return not self.front and self.shard is None
 
 
+_LISTS = ("outputs", "sources", "boxes", "relays", "exports")
+
+
 @dataclass(frozen=True, slots=True)
 class CutUnit:
     """One streaming query."""
@@ -66,6 +69,10 @@ class CutUnit:
     owned: frozenset[str]
     """The boxes for which this unit reports."""
     why: str
+    relays: tuple[str, ...] = ()
+    """The arcs that it reads from relays, as sources of other names."""
+    exports: tuple[str, ...] = ()
+    """The arcs that it delivers to relays."""
 
     @property
     def stateful(self) -> bool:
@@ -75,7 +82,7 @@ class CutUnit:
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data, from which `of` makes an equal unit."""
         placements = {name: [one.front, one.shard, list(one.by), one.why] for name, one in self.placements.items()}
-        lists = {name: list(getattr(self, name)) for name in ("outputs", "sources", "boxes")}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
         return {"name": self.name, **lists, "placements": placements, "owned": sorted(self.owned), "why": self.why}
 
     @classmethod
@@ -85,8 +92,9 @@ class CutUnit:
             name: Placement(front, shard, tuple(by), why)
             for name, (front, shard, by, why) in mapping["placements"].items()
         }
-        outputs, sources, boxes = (tuple(mapping[name]) for name in ("outputs", "sources", "boxes"))
-        return cls(mapping["name"], outputs, sources, boxes, placements, frozenset(mapping["owned"]), mapping["why"])
+        lists = {name: tuple(mapping[name]) for name in _LISTS}
+        owned = frozenset(mapping["owned"])
+        return cls(name=mapping["name"], placements=placements, owned=owned, why=mapping["why"], **lists)
 
 
 @dataclass(frozen=True, slots=True)
