@@ -235,8 +235,8 @@ def _boxes(sides: _Sides, restart: Names, keep: Names) -> Changes:
                 found["carried"].append(name)
             else:
                 raise RunError(
-                    f"box '{name}': keep: its state cannot stay: {case.unkeepable}; choices: restart it, or leave it as "
-                    "it was"
+                    f"box '{name}': keep: its state cannot stay: {case.unkeepable}; choices: restart it, or leave "
+                    "it as it was"
                 )
     if open_:
         raise RunError(_refusal(open_))
