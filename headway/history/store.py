@@ -427,26 +427,27 @@ class History:
 
     def _uncovered(self, files: Sequence[HistoryFile]) -> int:
         """Return how many of the oldest files `keep` does not cover, and no reader still has to read."""
-        keep, floor = self.kept.keep, self._floor()
+        keep, floor, gone = self.kept.keep, self._floor(), 0
         if keep is None:
             return 0
         if isinstance(keep, int):
             spare = sum([file.rows for file in files]) - keep
+            while gone < len(files) and files[gone].rows <= spare:
+                spare -= files[gone].rows
+                gone += 1
         else:
             highs = [self._manifest.dropped.high, *[file.high for file in files]]
             high = max([one for one in highs if one is not None], default=None)
             if high is None:
                 return 0
             limit = high - self.kept.reach(keep)
-        for at, file in enumerate(files):
-            if isinstance(keep, int):
-                spare -= file.rows
-                outside = spare >= 0
-            else:
-                outside = file.high is None or file.high < limit
-            if not outside or file.last > floor:
-                return at
-        return len(files)
+            while gone < len(files) - 1 and _is_before(files[gone], limit):
+                gone += 1
+            while gone and files[gone - 1].last.number == files[gone].first.number:  # kept with what follows
+                gone -= 1
+        while gone and files[gone - 1].last > floor:
+            gone -= 1
+        return gone
 
     def _floor(self) -> Position:
         """Return the position up to which no reader needs anything."""
@@ -455,3 +456,7 @@ class History:
     def _delete(self, names: Sequence[str] | set[str]) -> None:
         with suppress(*FAILURES):
             self.place.delete(names)
+
+
+def _is_before(file: HistoryFile, limit: Moment) -> bool:
+    return file.high is None or file.high < limit
