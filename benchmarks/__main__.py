@@ -43,6 +43,7 @@ GROUPS: dict[str, tuple[Part, ...]] = {
         Part("semantic", (), ("--seconds", "8")),
         Part("thirty", (), ("--seconds", "1", "--factors", "--capacity", "100000")),
     ),
+    "living": (Part("history", (), ("--tuples", "200000", "--rate", "20000", "--seconds", "1", "--lookups", "3")),),
     "compare": (Part("predictions", (), ("--case", "border-watch", "--tries", "1")),),
 }
 """What is run together, for a page of its own."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from headway import files
 from headway.boxes import REGISTRY, Key, Order
 from headway.cli.main import COMMANDS
+from headway.living.fragments import FRAGMENT_KEYS
 from headway.options.kinds import Option
 from headway.options.table import CALL, SCHEDULE
 
@@ -27,6 +28,7 @@ _FILE_KEYS: Mapping[str, tuple[str, Sequence[Key]]] = {
     "output": ("An output:", files.OUTPUT_KEYS),
     "qos": ("`qos` of an output:", files.QOS_KEYS),
     "value": ("`value` in `qos`:", files.VALUE_KEYS),
+    "fragment": ("A fragment, which is a file of its own:", FRAGMENT_KEYS),
     "order": ("", Order.keys),
 }
 

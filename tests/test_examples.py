@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,16 @@ def test_the_first_half_second_of_the_demo(
     result = _run(EXAMPLES / "border-watch", tmp_path, watch, engine, policy=policy, train=train)
     assert result.outputs["strays"].num_rows == STRAYS
     assert {box["ignored"] for box in result.summary["boxes"].values()} == {0}
+
+
+def test_a_day_in_the_life_of_a_network() -> None:
+    """The reports are the same every day, so what the day gives can be counted without Headway."""
+    day = runpy.run_path(str(EXAMPLES / "living" / "day.py"))
+    told = day["main"]()
+    rows = [row for hour in (8, 9) for row in day["reports"](hour)]
+    assert told["in"] == 4 * 4 * 3600 + 500
+    assert told["trail"] == sum(1 for sid, _, _, pos in rows if sid == 7 and pos >= 30)
+    later = [row for row in [*rows, *day["reports"](10)] if row[3] >= 30]
+    passed = {(time // 600, sector) for _, time, sector, _ in later if time >= 36_000 - 1 - 1800}
+    still_open = {(max(window for window, one in passed if one == sector), sector) for _, sector in passed}
+    assert told["busiest"] == len(passed - still_open)

@@ -20,8 +20,8 @@ from headway.compare.predicting import Line
 from headway.engines.models import LOCAL, Model, Overheads
 from headway.engines.traces import Arrivals, CallRecord, Trace
 from headway.errors import InputError, shorten
-from headway.files import load, parse_network
-from headway.network import Network, Table, thaw
+from headway.files import parse_network
+from headway.network import Network, Output, Table, thaw
 from headway.structure import Structure, check_structure, owner
 
 FIELD = "a"
@@ -52,7 +52,7 @@ def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
         )
     if not any(step.calls for step in trace.steps):
         raise InputError(f"{path}: holds no box calls, so nobody knows what boxes cost: {_AGAIN}")
-    recorded = load(trace.description)
+    recorded = parse_network(trace.description, grafted=True)
     shape = check_structure(recorded)
     end = max(step.end for step in trace.steps) - trace.start
     last = end // MILLISECOND if trace.left_out else None
@@ -62,9 +62,9 @@ def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
         raise InputError(f"{path}: its network has no box {shorten(repr(min(stray)), 60)}, which was called: {_AGAIN}")
     lines = _lines(trace, incoming)
     mapping: dict[str, Any] = {"network": recorded.name, "sources": {}, "boxes": {}, "outputs": {}}
-    for source in recorded.sources:
-        arrived = trace.arrivals.get(source.name, ())
-        mapping["sources"][source.name] = _source([pair for pair in arrived if last is None or pair[0] <= last])
+    for source in (arc for arc in shape.arcs if owner(arc) not in shape.inputs):
+        arrived = trace.arrivals.get(source, ())
+        mapping["sources"][source] = _source([pair for pair in arrived if last is None or pair[0] <= last])
     calls = {}
     for box in shape.order:
         own, line = ports[box.name], lines.get(box.name, Line(0.0, 0.0))
@@ -77,7 +77,7 @@ def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
                 "mode": "even",
             }
             calls[name] = line.each / len(own)
-    for output in recorded.outputs:
+    for output in (*recorded.outputs, *(Output(view.name, view.input, view.qos) for view in recorded.views)):
         qos = replace(output.qos, value=None)
         plain = replace(output, input=_renamed(shape.outputs[output.name], ports), qos=qos, sink=None)
         mapping["outputs"][output.name] = plain.to_mapping()
@@ -87,7 +87,7 @@ def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
     model = Model(calls=calls, overheads=Overheads(storage=_storage(trace)), like=LOCAL)
     latest = max([some[-1][0] + 1 for some in trace.arrivals.values() if some], default=0)
     span = (latest if last is None else min(latest, last + 1)) * MILLISECOND / SECOND
-    return Replay(parse_network(mapping), model, span, _notes(trace, recorded, shape))
+    return Replay(parse_network(mapping, grafted=True), model, span, _notes(trace, recorded, shape))
 
 
 def phases(arrivals: Sequence[tuple[int, int]], most: int = PHASES) -> list[list[float]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.columns import Column, from_arrow, to_arrow
-from headway.history.footers import TRAILER, Footers, leaves, page_bytes_of
+from headway.history.footers import TRAILER, Footers, leaves
 from headway.history.kept import HIDDEN, NUMBER, PLACE, Kept
 from headway.history.keys import Bound, sorting, to_bound
 from headway.history.loading import load
@@ -104,18 +104,18 @@ def _write(
         order = sorting(rows.columns[kept.schema.index(kept.key)])
         rows = rows if order is None else rows.take(order)
     table = _to_table(kept, rows)
-    buffer = _encode(kept, table, min(layout.most, max(layout.least, -(-count // layout.groups))))
+    group = min(layout.most, max(layout.least, -(-count // layout.groups)))
+    buffer = _encode(kept, table, group)
     footer = int.from_bytes(buffer[buffer.size - TRAILER : buffer.size - 4].to_pybytes(), "little")
-    metadata = pq.read_metadata(pa.BufferReader(buffer))
     low, high, nulls, nans = _key_range(from_arrow(table.column(kept.key or NUMBER)), kept.key_type)
     place.write(name, buffer, sync=sync)
     return HistoryFile(
         name=name,
         rows=count,
         bytes=buffer.size,
-        data=page_bytes_of(metadata, range(metadata.num_row_groups), range(metadata.num_columns)),
+        data=buffer.size - footer - TRAILER - 4,  # the file begins with Parquet's mark
         raw=raw,
-        groups=metadata.num_row_groups,
+        groups=-(-count // group),
         key_low=low,
         key_high=high,
         nulls=nulls,

@@ -14,11 +14,11 @@ from dataclasses import replace
 from headway.clock import stopwatch
 from headway.columns import Column
 from headway.durations import Duration
-from headway.errors import HeadwayError, RunError
+from headway.errors import RunError, raised
 from headway.history.coverage import Since, View
 from headway.history.files import Layout, merge_files, write_file
 from headway.history.footers import Footers
-from headway.history.kept import START, Kept, Moment, Position, finite_span
+from headway.history.kept import START, Kept, Moment, Position, finite_span, through
 from headway.history.keys import Keys
 from headway.history.loading import Loaded, load
 from headway.history.manifest import MANIFEST, Manifest, open_manifest, write_manifest
@@ -143,6 +143,31 @@ class History:
                 self._commit((*self._manifest.files, *files))
             except FAILURES as error:
                 raise self._blame(error) from error
+
+    def cut(self, upto: int) -> None:
+        """Forget what comes after an arrival number: what a restart will number anew. For use right after opening.
+
+        Raises a ValueError if something was appended, and a RunError if files cannot be read or written.
+        """
+        with self._working:
+            if self._tail.parts:
+                raise ValueError("a history is cut before anything is appended")
+            manifest, end = self._manifest, through(upto)
+            files = [file for file in manifest.files if file.last <= end]
+            across = [file for file in manifest.files if file.first <= end < file.last]
+            if len(files) == len(manifest.files):
+                return
+            name = manifest.name(across[0].first) if across else ""
+            try:
+                with self._new(name):
+                    for file in across:
+                        rows = load(self.place, file, self.kept, START, end, footers=self._footers).rows
+                        if len(rows):
+                            files.append(write_file(self.place, name, self.kept, rows, self._layout, self._sync))
+                    self._commit(tuple(files))
+            except FAILURES as error:
+                raise self._blame(error) from error
+            self._tail = Tail(self._manifest.last)
 
     # Reading
 
@@ -338,9 +363,10 @@ class History:
         """Do some work; keep an error as `failed`."""
         try:
             return work()
-        except (*FAILURES, HeadwayError, MemoryError) as error:
+        except Exception as error:  # whatever it is, the thread goes on with other histories
             with self._lock:
                 self.failed = self._blame(error)
+                self.failed.__cause__ = None if self.failed is error else error
                 counted, self._counted, self._since = self._counted, 0, None
             self._writers.give(counted)
             return False
@@ -348,7 +374,8 @@ class History:
     def _blame(self, error: BaseException) -> RunError:
         if isinstance(error, RunError):
             return error
-        return RunError(f"the history '{self.place.root}' cannot be written: {reason(error)}")
+        why = reason(error) if isinstance(error, FAILURES) else raised(error)
+        return RunError(f"the history '{self.place.root}' cannot be written: {why}")
 
     def _write(self) -> bool:
         """Write the oldest tuples in memory as a file."""
@@ -432,26 +459,27 @@ class History:
 
     def _uncovered(self, files: Sequence[HistoryFile]) -> int:
         """Return how many of the oldest files `keep` does not cover, and no reader still has to read."""
-        keep, floor = self.kept.keep, self._floor()
+        keep, floor, gone = self.kept.keep, self._floor(), 0
         if keep is None:
             return 0
         if isinstance(keep, int):
             spare = sum([file.rows for file in files]) - keep
+            while gone < len(files) and files[gone].rows <= spare:
+                spare -= files[gone].rows
+                gone += 1
         else:
             highs = [self._manifest.dropped.high, *[file.high for file in files]]
             high = max([one for one in highs if one is not None], default=None)
             if high is None:
                 return 0
             limit = high - self.kept.reach(keep)
-        for at, file in enumerate(files):
-            if isinstance(keep, int):
-                spare -= file.rows
-                outside = spare >= 0
-            else:
-                outside = file.high is None or file.high < limit
-            if not outside or file.last > floor:
-                return at
-        return len(files)
+            while gone < len(files) - 1 and _is_before(files[gone], limit):
+                gone += 1
+            while gone and files[gone - 1].last.number == files[gone].first.number:  # kept with what follows
+                gone -= 1
+        while gone and files[gone - 1].last > floor:
+            gone -= 1
+        return gone
 
     def _floor(self) -> Position:
         """Return the position up to which no reader needs anything."""
@@ -459,4 +487,8 @@ class History:
 
     def _delete(self, names: Sequence[str] | set[str]) -> None:
         with suppress(*FAILURES):
-            self.place.delete(names)
+            self.place.delete([name for name in names if name])
+
+
+def _is_before(file: HistoryFile, limit: Moment) -> bool:
+    return file.high is None or file.high < limit

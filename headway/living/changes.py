@@ -225,19 +225,19 @@ def _boxes(sides: _Sides, restart: Names, keep: Names) -> Changes:
             found["kept"].append(name)
         elif not sides.before[name].stateful:
             found["replaced"].append(name)
+        elif name in listed(restart) or (restart == ALL and name not in listed(keep)):
+            found["restarted"].append(name)
         else:
             case = _undecided(sides, name)
-            if name in listed(restart) or (restart == ALL and name not in listed(keep)):
-                found["restarted"].append(name)
-            elif name in listed(keep) or keep == ALL:
-                if case.unkeepable is not None:
-                    raise RunError(
-                        f"box '{name}': keep: its state cannot stay: {case.unkeepable}; choices: restart it, or leave "
-                        "it as it was"
-                    )
+            if name not in listed(keep) and keep != ALL:
+                open_.append(case)
+            elif case.unkeepable is None:
                 found["carried"].append(name)
             else:
-                open_.append(case)
+                raise RunError(
+                    f"box '{name}': keep: its state cannot stay: {case.unkeepable}; choices: restart it, or leave "
+                    "it as it was"
+                )
     if open_:
         raise RunError(_refusal(open_))
     gone = tuple(name for name in sides.before if name not in sides.after)

@@ -55,9 +55,9 @@ class RunOptions(TypedDict, total=False):
     control: Control | None
     on_status: Callable[[Status], None] | None
     clock: Clock | None
+    history: str | Path | None
     trust: Trust | Mapping[str, Any] | str | None
     master: str | None
-    history: str | Path | None
     state: str | Path | None
     keep: float
     restart: Iterable[str]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import __main__ as everything
-from benchmarks import calls, consumers, guarded, latency, loads, memory, throughput
+from benchmarks import calls, consumers, guarded, history, latency, loads, memory, throughput
 from benchmarks.contenders import HEADWAY, Contender, contenders
 from benchmarks.workloads import KEYS, QUERIES, WORKLOADS, make_table
 
@@ -95,6 +95,13 @@ def test_memory_runs(tmp_path: Path) -> None:
 def test_the_guard_is_measured_against_the_bare_kernel() -> None:
     bare, both = guarded.measure(10, 50)
     assert 0 < bare < both
+
+
+def test_history_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert history.main(["--tuples", "30000", "--rate", "20000", "--seconds", "1", "--lookups", "2"]) == 0
+    printed = capsys.readouterr().out
+    for line in ("written, as fast as possible", "share of one core at 20,000", "| plan | key lookup in 1 of 1 files"):
+        assert line in printed
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from headway.engines.models import LOCAL
 from headway.engines.traces import CallRecord, StepRecord, Trace, read_trace
 from headway.errors import InputError
 from tests.engines.sim.networks import arriving, box, network
+from tests.test_points import LIVING
 
 
 def made(spans: list[list[float]]) -> list[int]:
@@ -223,3 +224,22 @@ def test_names_that_are_taken() -> None:
     boxes = replay(result.trace).network.to_mapping()["boxes"]
     assert set(boxes) == {"f-1-", "f-2", "f-1"}
     assert boxes["f-1"]["in"] == "f-2"
+
+
+def test_points_and_views_are_replayed(tmp_path: Path) -> None:
+    """A view is an output, and stored data that was streamed in is a source."""
+    (tmp_path / "sectors.txt").write_text("sid,name\n1,north\n2,south\n")
+    path = tmp_path / "border.yaml"
+    path.write_text(LIVING)
+    rows = [{"sid": at % 3, "time": at * 30, "pos": at * 10} for at in range(90)]
+    trace = hw.run(path, {"positions": rows}, engine="local", trace=True).trace
+    assert trace is not None
+    again = replay(trace)
+    assert [source.name for source in again.network.sources] == ["positions", "sectors"]
+    assert {output.name: output.input for output in again.network.outputs} == {
+        "alarms": "counts",
+        "named": "named",
+        "once": "once",
+        "busy": "counts",
+    }
+    assert again.network.output("busy").qos.latency is not None

@@ -17,7 +17,19 @@ from hypothesis import strategies as st
 
 from headway.columns import Column
 from headway.errors import InputError, NetworkError, RunError
-from headway.history import NULL, NUMBER, PLACE, STAMP, HistoryFile, Kept, Layout, Position, read_files, write_file
+from headway.history import (
+    NULL,
+    NUMBER,
+    PLACE,
+    STAMP,
+    Footers,
+    HistoryFile,
+    Kept,
+    Layout,
+    Position,
+    read_files,
+    write_file,
+)
 from headway.history.files import merge_files
 from headway.network.schema import Schema
 from headway.storage.filesystems import Place, locate
@@ -141,7 +153,9 @@ def test_a_lookup_reads_only_what_it_needs(tmp_path: Path) -> None:
     place, file, kept = example(tmp_path)
     hidden = tmp_path / "other"
     hidden.mkdir()
-    assert file.groups == 50
+    footer = Footers().get(place, file, kept)
+    assert file.groups == footer.metadata.num_row_groups == 50
+    assert file.data == footer.page_bytes(range(50), range(3))
     data = bytearray((tmp_path / NAME).read_bytes())
     metadata = pq.read_metadata(tmp_path / NAME)
     for at in range(metadata.num_row_groups):  # destroys the row groups that do not have the key

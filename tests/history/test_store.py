@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import fs
 
 from headway.clock import SECOND, stopwatch
-from headway.columns import Column
+from headway.columns import UNREAD, Column
 from headway.durations import Duration
 from headway.errors import InputError, RunError
 from headway.history import (
@@ -494,3 +495,46 @@ def test_a_kill_leaves_whole_files(tmp_path: Path) -> None:
 def test_positions_compare_in_the_order_of_arrival() -> None:
     assert START < Position(0, 0) < Position(0, 1) < through(0) < Position(1, 0)
     assert TINY.flush < TINY.largest
+
+
+def test_a_history_can_be_cut_where_a_restart_begins(tmp_path: Path) -> None:
+    for upto, files in ((-1, 0), (149, 2), (299, 3), (1000, 6)):
+        path = tmp_path / str(upto)
+        with store(path, KEYED, layout=SMALL) as history:
+            fill(history, 600, 100)
+        with store(path, KEYED, layout=SMALL) as history:
+            history.cut(upto)
+            left = min(upto, 599)
+            assert len(history.files) == files == len(list(path.glob("*.parquet")))
+            assert history.edge == history.durable == ((left, 0) if left >= 0 else START)
+            assert numbers(history.read()) == list(range(left + 1))
+            history.append(train(left + 1))
+            assert numbers(history.read(key=7)) == [at for at in range(left + 101) if at * 7919 % 50 == 7]
+            with pytest.raises(ValueError, match="before anything is appended"):
+                history.cut(0)
+
+
+def test_a_train_that_cannot_be_read_fails_and_is_named(tmp_path: Path) -> None:
+    with Writers(patience=SECOND // 100) as writers:
+        history = History(str(tmp_path), KEYED, writers, sync=False)
+        whole = train(0)
+        history.append(Train((whole.columns[0], UNREAD, whole.columns[2]), whole.stamps, whole.numbers))
+        until = stopwatch() + 10 * SECOND
+        while history.failed is None and stopwatch() < until:
+            time.sleep(0.01)
+        assert f"the history '{tmp_path}' cannot be written: AttributeError" in str(history.failed)
+        with pytest.raises(RunError, match="AttributeError"):
+            history.close()
+
+
+def test_a_history_may_be_elsewhere() -> None:
+    filesystem = fs._MockFileSystem()
+    place = Place("mock://points/a", filesystem, "points/a", False, True)
+    for first in (0, 1000):
+        with Writers() as writers, History(place, KEYED, writers, SMALL) as history:
+            fill(history, first + 1000)
+            merge_all(history)
+            assert numbers(history.read(key=(7, 8), ahead=True)) == [
+                at for at in range(first + 1000) if 7 <= at * 7919 % 50 <= 8
+            ]
+    assert len(place.files("")) == len(history.files) + 1

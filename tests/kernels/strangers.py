@@ -170,7 +170,7 @@ WRONG: Mapping[str, tuple[Callable[[Train], Any], str]] = {
     "float numbers": (_one(lambda train: change(train, numbers=train.numbers * 1.0)), "numbers must be .* int64"),
     "falling": (_one(lambda train: change(train, numbers=train.numbers[::-1])), "arrival numbers must ascend"),
     "old": (_one(lambda train: change(train, numbers=train.numbers - 1)), "arrival number must be that of the tuple"),
-    "new": (_one(lambda train: change(train, numbers=train.numbers + 1)), "arrival number must be that of the tuple"),
+    "new": (_one(lambda train: change(train, numbers=train.numbers + 2)), "arrival number must be that of the tuple"),
     "no columns": (_one(lambda train: change(train, columns=())), "a Column for each field, id, x, s: 3 in all, not 0"),
     "swapped": (
         _one(lambda train: change(train, columns=train.columns[::-1])),

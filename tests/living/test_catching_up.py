@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,10 +20,9 @@ BATCHES = st.lists(st.lists(ROWS, min_size=1, max_size=12), min_size=1, max_size
 
 
 @pytest.fixture(autouse=True)
-def _small_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let histories write files after a few hundred bytes, so that reading needs them."""
     monkeypatch.setattr("headway.history.store.Layout", partial(Layout, flush=300, largest=2_000, merge=2))
-    yield
 
 
 def network(on: str, key: str | None, keep: object) -> dict[str, Any]:
