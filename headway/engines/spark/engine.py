@@ -18,6 +18,7 @@ from headway.engines.loop import drive
 from headway.engines.runs import RunResult, RunSettings
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
+from headway.engines.spark.driver.points import Points
 from headway.engines.spark.driver.queries import RunningUnit, describe_gone
 from headway.engines.spark.driver.reading import QueryReading, commit_letters
 from headway.engines.spark.driver.seams import pending_in, read_back, resumed, written
@@ -90,7 +91,7 @@ class Granting(Run):
             backend.arrivals.refuse,
             chunk=_CHUNK,
             enough=_BACKLOG,
-            issued=max(log.issued, *(unit.position for unit in units)),
+            issued=max(log.issued, backend.points.issued, *(unit.position for unit in units)),
             wake=backend.wake,
             begun=backend.begun,
             confirms=False,
@@ -219,8 +220,7 @@ class Granting(Run):
 
     def _grant(self, unit: RunningUnit, most: int, plan: int = 0) -> bool:
         upto = unit.inputs.cut(unit.position, most)
-        if unit.until is not None:
-            upto = min(upto, unit.until)
+        upto = min(upto, unit.limit)
         if upto <= unit.position:
             return False
         tuples = unit.inputs.count(unit.position, upto)
@@ -253,6 +253,11 @@ class Granting(Run):
             super().answer(ask)
 
     @property
+    def histories(self) -> Points:
+        """What connection points keep."""
+        return self._backend.points
+
+    @property
     def program(self) -> Program:
         """The program that runs."""
         return self._backend.state.program
@@ -282,7 +287,7 @@ class Granting(Run):
         self._alter = alter = seal.alter
         seams = self._backend.seams
         try:
-            change, cut = seams.plan(alter.alteration.program, alter.alteration.changes)
+            change, cut = seams.plan(alter.alteration.program, alter.alteration.changes, alter.alteration.histories)
         except HeadwayError as error:
             for answer in (alter.sealed, alter.done):
                 answer.set_exception(error)

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from headway.clock import stopwatch
+from headway.columns import NEVER
 from headway.connectors.protocol import Reader
 from headway.engines.alteration import Alteration
 from headway.engines.carrier import Given
@@ -23,6 +24,7 @@ from headway.engines.spark.driver.cut import choose_front, make_work
 from headway.engines.spark.driver.delivery import Collector, OutputResults
 from headway.engines.spark.driver.drops import SieveHistory
 from headway.engines.spark.driver.gate import Gate
+from headway.engines.spark.driver.points import Past, Points
 from headway.engines.spark.driver.queries import Batch, Queries, RunningUnit, warm
 from headway.engines.spark.driver.reading import Arrivals, commit_letters, read_on, split_tasks
 from headway.engines.spark.driver.relays import Inputs, Part, Relays, alias, program_of
@@ -33,6 +35,8 @@ from headway.engines.spark.wire.messages import CutUnit, Row, Work, clear
 from headway.errors import HeadwayError, RunError
 from headway.network import Source
 from headway.program import Program
+from headway.storage.log import Log
+from headway.storage.segments import quote_name
 from headway.trains import NOTHING, Train
 
 
@@ -85,6 +89,11 @@ class Backend:
         """By ref: the file of a static table, within the place."""
         self.relays = Relays(state.place.name("relays"), settings.state is not None)
         self.relays.follow(program, state.relays)
+        kept_in = settings.history or (None if settings.state is None else state.place.name("history"))
+        self.points = Points(kept_in)
+        stack.callback(self.points.close)
+        self.points.follow(checked)
+        self.points.recover(checked, self._log_of)
         self._keys = itertools.count()
         self.by_key: dict[int, RunningUnit] = {}
         """By the number that the gate knows: the units."""
@@ -94,21 +103,47 @@ class Backend:
         ]
         self.seams = Seams(self)
         self.takings.export = self._export
+        self.arrivals.kept = self.points.keep
+        for unit, files in zip(self.units, state.files, strict=True):
+            if files.past is not None:
+                self.fill(unit, files.past)
         self._running = True
 
     def make_unit(self, number: int, program: Program, unit: CutUnit, files: UnitFiles) -> RunningUnit:
         """Return a unit whose query has not been started."""
         key, own = next(self._keys), program_of(unit, program)
-        work, inputs = self.make_work(own, unit, files), self.inputs_of(unit)
+        work, inputs = self.make_work(own, unit, files), self.inputs_of(unit, files, own)
         place = self.state.checkpoint(files.id)
         made = RunningUnit(number, key, files.id, own, unit, work, inputs, place, files.begin)
+        if files.past is not None and files.past.ends:
+            made.ends, made.flush = files.past.seam, unit.boxes
         self.by_key[key] = made
         return made
 
-    def inputs_of(self, unit: CutUnit) -> Inputs:
+    def inputs_of(self, unit: CutUnit, files: UnitFiles, program: Program) -> Inputs:
         """Return what a unit reads."""
-        relays = {alias(arc): (Part(self.relays[arc]),) for arc in unit.relays}
-        return Inputs(self.log, unit.sources, relays)
+        past = files.past
+        named = {alias(arc): self.relays[arc] for arc in unit.relays}
+        logs = {name: named.get(name, self.log) for name in unit.sources}
+        if past is None:
+            return Inputs(self.log, unit.sources, {name: (Part(log),) for name, log in logs.items() if name in named})
+        parts: dict[str, tuple[Part, ...]] = {}
+        for name, log in logs.items():
+            live: tuple[Part, ...] = (Part(log, past.seam, past.seam if past.ends else NEVER),)
+            arc = next((arc for arc in past.points if name in (arc, alias(arc))), None)
+            if arc is not None:
+                folder = f"{past.folder}-{quote_name(name)}"
+                live = (Part(self.relays.open_past(folder, {name: program.checked.arcs[name]}), -1, past.seam), *live)
+            parts[name] = live
+        return Inputs(self.log, unit.sources, parts, past.seam)
+
+    def fill(self, unit: RunningUnit, past: Past) -> None:
+        """Fill the logs of the history with which a unit begins."""
+        for arc in past.points:
+            name = arc if arc in unit.inputs.named else alias(arc)
+            log = unit.inputs.named[name][0].log
+            if log.issued < past.seam:
+                self.points.fill(past, arc, log, name, self._clock.now())
 
     def make_work(self, program: Program, unit: CutUnit, files: UnitFiles) -> Work:
         """Return the work of a unit, as sent to executors."""
@@ -203,7 +238,7 @@ class Backend:
     def finished(self) -> bool:
         """Whether all queries have processed everything up to the end of the inputs."""
         end = self.log.end
-        return end is not None and all(unit.asking and unit.committed >= end for unit in self.units)
+        return end is not None and all(unit.asking and (unit.over or unit.committed >= end) for unit in self.units)
 
     def feeds(self) -> list[Feed]:
         """Return the sources, to be read from where the log ends."""
@@ -261,20 +296,24 @@ class Backend:
             unit.losses = 0 if committed > unit.committed else unit.losses
             unit.committed = committed
             unit.position = committed  # also if a grant was lost on its way
+            if unit.over:
+                for name in unit.cut.outputs:
+                    self.outlets.outlets[name].delivery.end("")
             heard.append(unit)
         if self.units:
-            reached = min(unit.committed for unit in self.units)
+            reached = min(NEVER if unit.over else max(unit.committed, unit.inputs.since) for unit in self.units)
             now = self._clock.now()
-            self.log.drop(min(reached, self.seams.needed), now)
+            owed = min((self.points.owed(arc) for arc in self.points.arcs if arc not in self.relays), default=NEVER)
+            self.log.drop(min(reached, self.seams.needed, owed), now)
             self.relays.drop(self._needed_of_relays(), now)
         self.queries.look()
         return heard
 
     def _needed_of_relays(self) -> dict[str, int]:
         """Return by arc up to which arrival number all readers of its relay have come."""
-        reached: dict[str, int] = {}
+        reached = {arc: self.points.owed(arc) for arc in self.relays.names}
         for unit in self.units:
-            for arc in unit.cut.relays:
+            for arc in () if unit.over else unit.cut.relays:
                 reached[arc] = min(unit.committed, reached.get(arc, unit.committed))
         return reached
 
@@ -283,8 +322,8 @@ class Backend:
         one = self.by_key[unit]
         states = self.state.before(one, after, upto, self.log.issued)
         one.covering = after, upto
-        ticks, end = self.log.marks(after, upto)
-        flush = one.flush if upto == one.until else ()
+        ticks, end = one.inputs.marks(after, upto)
+        flush = one.flush if upto in (one.until, one.ends) else ()
         marks = [upto, ticks, end is not None, self.sifting.kept(one.id), states, flush]
         sieves = self.sifting.at(one.id, after)
         return split_tasks(one.inputs, after, upto, self.queries.parallelism, marks, sieves)
@@ -292,6 +331,12 @@ class Backend:
     def _export(self, arc: str, train: Train | None, upto: int) -> None:
         """Deliver what a micro-batch has made on an arc to its relay. Called from Spark's callback threads."""
         self.relays.append(arc, train, upto, self._clock.now())
+        if train is not None:
+            self.points.keep(arc, train)
+
+    def _log_of(self, arc: str) -> tuple[Log, str]:
+        """Return the log that holds what has passed the arc of a point, and its name there."""
+        return (self.relays[arc], alias(arc)) if arc in self.relays else (self.log, arc)
 
     def _deliver(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Handle the results of a micro-batch. Called from Spark's callback thread."""

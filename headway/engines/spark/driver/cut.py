@@ -17,7 +17,7 @@ A box that several units need runs in each of them; the first one owns it and re
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from headway.engines.spark.wire.messages import CutUnit, Lane, Placement, Work
@@ -89,7 +89,17 @@ def cut(
             )
         )
         taken |= boxes
+    for arc in exported_arcs(program):
+        at = next(at for at, one in enumerate(made) if owner(arc) in one.boxes)
+        made[at] = replace(made[at], exports=(*made[at].exports, arc))
     return Cut(tuple(made), shards)
+
+
+def exported_arcs(program: Program) -> list[str]:
+    """Return the arcs of boxes that have connection points: the driver keeps what passes them."""
+    points = [point.name for point in program.checked.network.points if point.data is None]
+    arcs = dict.fromkeys(program.checked.points[name] for name in points)
+    return [arc for arc in arcs if owner(arc) in program.index]
 
 
 def group_outputs(

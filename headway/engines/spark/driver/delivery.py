@@ -225,6 +225,7 @@ class OutputResults(Outlet):
             place.delete([name for name in place.files(self._folder) if name not in counted and _OWN.search(name)])
         if self._later:
             to.open().abort()  # fail early if it cannot be written
+            to = to._replace(writer=None)
         super().__init__(to, clock, half_life, DiscardSink() if self._later else None)
         # Results of earlier processes: memory starts empty, so it is filled again; other sinks already have them.
         for batch in self._stored():

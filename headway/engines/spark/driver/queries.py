@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import SECOND, stopwatch
+from headway.columns import NEVER
 from headway.connectors.spark import java_context
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.relays import Inputs
@@ -131,6 +132,8 @@ class RunningUnit:
     """The seam at which a micro-batch of it ends; it is granted nothing beyond. None: there is none."""
     flush: tuple[str, ...] = ()
     """The boxes that end at that seam, and whose open windows are emitted."""
+    ends: int | None = None
+    """The arrival number at which its input ends, if that is at a seam; its boxes are flushed there."""
     starting: bool = False
     """Whether its query is being started while the run goes on."""
     position: int = NOTHING
@@ -172,9 +175,20 @@ class RunningUnit:
         return not self.asking
 
     @property
+    def limit(self) -> int:
+        """The arrival number beyond which it is granted nothing."""
+        limits = [one for one in (self.until, self.ends) if one is not None]
+        return min(limits, default=NEVER)
+
+    @property
+    def over(self) -> bool:
+        """Whether its input has ended at a seam, and it has processed all of it."""
+        return self.ends is not None and self.committed >= self.ends
+
+    @property
     def drained(self) -> bool:
         """Whether it has processed everything up to the seam, if it ends there."""
-        return self.until is None or (self.asking and self.committed >= self.until)
+        return self.until is None or (self.asking and self.committed >= self.limit)
 
 
 Deliver = Callable[[RunningUnit, list[Row], Mapping[int, Train], int], None]

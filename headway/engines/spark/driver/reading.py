@@ -42,6 +42,8 @@ class Arrivals:
     def __init__(self, log: Log, clock: Clock) -> None:
         """Collect for a log."""
         self.log = log
+        self.kept: Callable[[str, Train], None] = lambda *what: None
+        """Called with a source and what was made durable of it."""
         self.clock = clock
         self._trains: dict[str, list[Train]] = {}
         self._ticks: list[Tick] = []
@@ -110,8 +112,9 @@ class Arrivals:
         """
         if self._since is None and seam is None:
             return None
+        joined = {source: join_trains(trains) for source, trains in self._trains.items()}
         commit = self.log.append(
-            {source: join_trains(trains) for source, trains in self._trains.items()},
+            joined,
             issued,
             self.clock.now(),
             ticks=self._ticks,
@@ -124,6 +127,8 @@ class Arrivals:
         )
         self._trains, self._ticks, self._malformed, self._since, self.bytes = {}, [], [], None, 0
         self._end = None
+        for source, train in joined.items():
+            self.kept(source, train)
         return commit
 
 
@@ -234,8 +239,8 @@ class QueryReading(Reading):
     def waiting_for(self, unit: RunningUnit) -> tuple[int, int, float]:
         """Return the count of a unit's waiting tuples, their oldest stamp, and their mean stamp."""
         inputs = unit.inputs
-        count, oldest, total = self.arrivals.waiting(inputs.from_main) if unit.until is None else (0, 0, 0)
-        issued = inputs.issued if unit.until is None else min(unit.until, inputs.issued)
+        count, oldest, total = self.arrivals.waiting(inputs.from_main) if unit.limit == NEVER else (0, 0, 0)
+        issued = min(unit.limit, inputs.issued)
         logged = inputs.stamps(unit.position, issued) if unit.position < issued else None
         if logged is not None:
             number = inputs.count(unit.position, issued)
@@ -294,10 +299,10 @@ class QueryReading(Reading):
     def _marked(self, unit: RunningUnit) -> bool:
         """Return whether a tick, the end or a seam waits for a unit."""
         issued = unit.inputs.issued
-        if unit.until is not None:
-            return unit.position < min(unit.until, issued)
+        if unit.limit < NEVER:
+            return unit.position < min(unit.limit, issued)
         marked = unit.inputs.plain and self.arrivals.marked
-        return marked or self.log.marks(unit.position, max(unit.position, issued)) != ((), None)
+        return marked or unit.inputs.marks(unit.position, max(unit.position, issued)) != ((), None)
 
     # What policies may ask, as of the latest snapshot
 

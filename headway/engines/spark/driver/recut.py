@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from headway.engines.spark.driver.cut import chosen_spread, group_outputs, place_boxes, upstream_of
+from headway.engines.spark.driver.cut import chosen_spread, exported_arcs, group_outputs, place_boxes, upstream_of
+from headway.engines.spark.driver.points import check_mixed
 from headway.engines.spark.driver.relays import alias, program_of
 from headway.engines.spark.wire.messages import CutUnit, Placement
 from headway.errors import NetworkError
@@ -66,6 +67,8 @@ class Change:
     """The boxes that are as they were, with everything before them."""
     keeping: frozenset[str] = frozenset()
     """The boxes that are not, and keep their state."""
+    past: frozenset[tuple[str, int]] = frozenset()
+    """The boxes that begin, each with an input, of which they read history first."""
 
     @property
     def anchored(self) -> frozenset[str]:
@@ -104,6 +107,7 @@ class _Group:
         self.boxes: set[str] = set()
         self.sources: set[str] = set()
         self.relays: list[str] = []
+        self.pasts: list[str] = []
 
     @property
     def at(self) -> int:
@@ -156,13 +160,18 @@ class _Recutter:
         """Return the old queries that end a micro-batch at the seam, and those whose deliveries they need for that."""
         going_on = [(one.old, one.cut) for one in units if one.old is not None and one.runs_on]
         as_before = {old for old, cut in going_on if cut == self.running[old].cut}
-        bounded = set(range(len(self.running))) - as_before
+        bounded = set(range(len(self.running))) - as_before | self._delivering_past(units)
         while True:
             read = {arc for at in bounded for arc in self.running[at].cut.relays}
             more = {at for at, one in enumerate(self.running) if read & set(one.cut.exports)} - bounded
             if not more:
                 return frozenset(bounded)
             bounded |= more
+
+    def _delivering_past(self, units: Sequence[Successor]) -> set[int]:
+        """Return the old queries that have to deliver up to the seam, because history is read up to there."""
+        read = {arc for one in units if one.old is None for arc in one.cut.pasts}
+        return {at for at, one in enumerate(self.running) if read & set(one.cut.exports)}
 
     def _intact(self, one: Running) -> bool:
         """Return whether a query computes what the changed network does."""
@@ -200,13 +209,16 @@ class _Recutter:
         before = None if group.old is None else self.running[group.old].cut
         if before is not None and self.intact[group.at]:
             group.boxes, group.sources, group.relays = set(before.boxes), set(before.sources), list(before.relays)
+            group.pasts = list(before.pasts)
             return
         own = self.anchored & set(() if before is None else before.boxes)
         pending = [*(self.new.checked.outputs[name] for name in group.outputs), *group.exports]
-        group.boxes, group.sources, group.relays = set(), set(), []
+        group.boxes, group.sources, group.relays, group.pasts = set(), set(), [], []
+        live: set[str] = set()
         while pending:
             arc = pending.pop()
             name = owner(arc)
+            live.add(arc)
             if name not in self.new.index:
                 group.sources.add(name)
             elif name in self.anchored and name not in own:
@@ -214,16 +226,32 @@ class _Recutter:
                     group.relays.append(arc)
             elif name not in group.boxes:
                 group.boxes.add(name)
-                pending += self.new.boxes[self.new.index[name]].inputs
+                for place, read in enumerate(self.new.boxes[self.new.index[name]].inputs):
+                    if (name, place) not in self.change.past:
+                        pending.append(read)
+                    elif read not in group.pasts:
+                        group.pasts.append(read)
+        for arc in group.pasts:
+            if arc in live:
+                raise check_mixed(arc)
+            if owner(arc) not in self.new.index:
+                group.sources.add(arc)
+            elif arc not in group.relays:
+                group.relays.append(arc)
         group.relays.sort()
 
     def _export(self, groups: Sequence[_Group]) -> None:
         """Have the arcs delivered that queries read from relays; which needs no other relays."""
-        wanted = sorted({arc for group in groups for arc in group.relays})
+        wanted = sorted({arc for group in groups for arc in group.relays} | {*exported_arcs(self.new)})
         for arc in wanted:
-            exporting = [home for home in self.homes if arc in self.running[home.at].cut.exports]
-            home = exporting[0] if exporting else self._home(arc)
-            home.exports.append(arc)
+            having = [group for group in groups if owner(arc) in group.boxes]
+            old = [group for group in having if group.old is not None]
+            exporting = [home for home in old if arc in self.running[home.at].cut.exports]
+            if not exporting and old and owner(arc) in self.change.same | self.anchored:
+                exporting = [self._home(arc)]
+            if not having:
+                continue  # of a box that leads to no output
+            (exporting or having)[0].exports.append(arc)
         for home in self.homes:
             if not self.intact[home.at]:
                 self._fill(home)
@@ -264,7 +292,8 @@ class _Recutter:
         sources = (*read, *map(alias, group.relays))
         names, relays = tuple(box.name for box in members), tuple(group.relays)
         name = "+".join(outputs) or (names[-1] if names else before.name if before is not None else "")
-        made = CutUnit(name, outputs, sources, names, {}, frozenset(), group.why, relays, exports)
+        pasts = tuple(group.pasts)
+        made = CutUnit(name, outputs, sources, names, {}, frozenset(), group.why, relays, exports, pasts)
         delivered = frozenset(alias(arc) if arc in relays else arc for arc in arcs)
         alone = compile_program(program_of(made, self.new).checked, frozenset(names), delivered)
         spreading = (self.spreading & alone.spreadable.keys()) - pins.keys()

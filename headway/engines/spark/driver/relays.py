@@ -16,10 +16,11 @@ from headway.checking import check
 from headway.columns import NEVER
 from headway.engines.spark.wire.messages import CutUnit
 from headway.network import Output, Source, Table
+from headway.network.schema import Schema
 from headway.program import Program, compile_program
 from headway.storage.log import Log, LogSlice
 from headway.structure import owner
-from headway.trains import Tick, Train
+from headway.trains import NOTHING, Tick, Train
 
 
 def alias(arc: str) -> str:
@@ -70,18 +71,21 @@ class Part:
 class Inputs:
     """What a unit reads, by source, cut at the same arrival numbers: from the run's log, or from others."""
 
-    def __init__(self, main: Log, sources: Sequence[str], parts: Mapping[str, Sequence[Part]] | None = None) -> None:
-        """Read sources from the run's log, or from `parts`."""
-        self.main = main
+    def __init__(
+        self, main: Log, sources: Sequence[str], parts: Mapping[str, Sequence[Part]] | None = None, since: int = NOTHING
+    ) -> None:
+        """Read sources from the run's log, or from `parts`; ticks and the end count above the number `since`."""
+        self.main, self.since = main, since
         self.plain = not parts
         """Whether all of it is in the run's log."""
         self._sources = tuple(sources)
-        self._parts = {name: tuple((parts or {}).get(name, (Part(main),))) for name in sources}
+        self.named = {name: tuple((parts or {}).get(name, (Part(main),))) for name in sources}
+        """By source: its parts."""
 
     @property
     def issued(self) -> int:
         """The arrival number up to which all of it is there."""
-        ends = [some[-1].log.issued for some in self._parts.values() if some and some[-1].high == NEVER]
+        ends = [some[-1].log.issued for some in self.named.values() if some and some[-1].high == NEVER]
         return min([self.main.issued, *ends])
 
     def count(self, after: int, upto: int) -> int:
@@ -128,24 +132,24 @@ class Inputs:
 
     def bytes_after(self, number: int) -> int:
         """Return the bytes that hold anything after a number in other logs than the run's."""
-        every = [(name, part) for name, parts in self._parts.items() for part in parts if part.log is not self.main]
+        every = [(name, part) for name, parts in self.named.items() for part in parts if part.log is not self.main]
         return sum(part.log.bytes_after({name: max(number, part.low)}) for name, part in every if number < part.high)
 
     @property
     def from_main(self) -> tuple[str, ...]:
         """The sources that are read from the run's log."""
-        return tuple(name for name, parts in self._parts.items() if any(part.log is self.main for part in parts))
+        return tuple(name for name, parts in self.named.items() if any(part.log is self.main for part in parts))
 
     def marks(self, after: int, upto: int) -> tuple[tuple[Tick, ...], int | None]:
         """Return the ticks in (after, upto], and the end mark's number if it is in that range."""
-        return self.main.marks(after, upto)
+        return self.main.marks(max(after, self.since), upto) if upto > self.since else ((), None)
 
     def moment_at(self, upto: int) -> int:
         """Return the moment of the first commit that covers an arrival number."""
         return self.main.moment_at(upto)
 
     def _within(self, after: int, upto: int) -> list[tuple[str, Part, int, int]]:
-        found = [(name, part, *part.within(after, upto)) for name, parts in self._parts.items() for part in parts]
+        found = [(name, part, *part.within(after, upto)) for name, parts in self.named.items() for part in parts]
         return [one for one in found if one[2] < one[3]]
 
 
@@ -182,6 +186,10 @@ class Relays:
         source = alias(arc)
         count = log.positions.get(source, 0) + (0 if train is None else len(train))
         log.append({} if train is None else {source: train}, upto, moment, positions={source: count})
+
+    def open_past(self, name: str, schemas: Mapping[str, Schema]) -> Log:
+        """Return a log of history; it belongs to one query."""
+        return Log(f"{self._folder}/{name}", schemas, sync=self._sync, repeats=True)
 
     def drop(self, reached: Mapping[str, int], now: int) -> None:
         """Forget what all readers have processed, by arc."""

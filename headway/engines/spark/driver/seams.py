@@ -13,7 +13,7 @@ with the old network, whose queries end at the seam, and exchanges it then. Kill
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from headway.engines.alteration import Alteration
 from headway.engines.opening import destination_of, open_reader
 from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.journal import read_plan
+from headway.engines.spark.driver.points import Past
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut, Running, recut
 from headway.engines.spark.driver.relays import program_of
@@ -74,7 +75,9 @@ class Seams:
         """Whether all queries that end at the seam have processed everything up to it."""
         return all(unit.drained for unit in self._backend.units)
 
-    def plan(self, program: Program, changes: Changes) -> tuple[Change, Recut]:
+    def plan(
+        self, program: Program, changes: Changes, histories: Collection[tuple[str, int]] = ()
+    ) -> tuple[Change, Recut]:
         """Return what a change does to the queries; raise a HeadwayError if it cannot be made on Spark."""
         backend = self._backend
         state = backend.state
@@ -85,7 +88,9 @@ class Seams:
             )
         if backend.settings.state is not None:
             _check_written(program.checked.network)
-        change = Change(state.program, program, frozenset(changes.kept), frozenset(changes.carried))
+        change = Change(
+            state.program, program, frozenset(changes.kept), frozenset(changes.carried), frozenset(histories)
+        )
         running = [
             Running(unit.cut, frozenset(lane.arc for lane in unit.work.lanes if lane.out and not lane.counted))
             for unit in backend.units
@@ -107,7 +112,9 @@ class Seams:
         alteration, change, cut = seam.alteration, seam.change, seam.cut
         backend.read_tables(number, alteration)
         begins = {*alteration.changes.outputs_added, *alteration.changes.outputs_restarted}
-        state.exchange(number, change, cut, begins, backend.tables)
+        past = backend.points.past_of(alteration, number)
+        state.exchange(number, change, cut, begins, backend.tables, past)
+        backend.points.follow(alteration.new, alteration.changes.points_restarted, number)
         backend.relays.follow(change.new, state.relays)
         backend.log.exchange({source.name: source.schema for source in alteration.new.network.sources})
         checked = alteration.new
@@ -123,15 +130,17 @@ class Seams:
             before = None if one.old is None else old[one.old]
             if before is None or before.id != files.id:
                 unit = backend.make_unit(at, change.new, one.cut, files)
-                unit.position = unit.committed = number
+                unit.position = unit.committed = files.begin
             else:
                 unit = before
                 unit.number, unit.program, unit.cut = at, program_of(one.cut, change.new), one.cut
-                unit.inputs = backend.inputs_of(one.cut)
+                if not one.runs_on or unit.inputs.plain:
+                    unit.inputs = backend.inputs_of(one.cut, files, unit.program)
                 if not one.runs_on:
                     unit.work = backend.make_work(unit.program, one.cut, files)
                     unit.asking, unit.replayed, unit.position = False, True, unit.committed
-            unit.until, unit.flush = None, ()
+            unit.until = None
+            unit.flush = () if unit.ends is None else unit.flush
             units.append(unit)
             if not one.runs_on:
                 unit.starting = True
@@ -141,10 +150,12 @@ class Seams:
                 backend.forget(unit)
         backend.units = units
         self.pending = None
-        self._renew(queries, starting)
+        self._renew(queries, starting, {unit.id: one.past for unit, one in zip(units, state.files, strict=True)})
         return seam
 
-    def _renew(self, stopping: Sequence[Any], starting: Sequence[RunningUnit]) -> None:
+    def _renew(
+        self, stopping: Sequence[Any], starting: Sequence[RunningUnit], pasts: Mapping[str, Past | None]
+    ) -> None:
         """Stop and start queries, in the order of seams, while the run goes on."""
         backend, before = self._backend, list(self._threads)
 
@@ -157,6 +168,9 @@ class Seams:
                 for unit in starting:
                     if self._ending.is_set():
                         return
+                    past = pasts[unit.id]
+                    if past is not None:
+                        backend.fill(unit, past)
                     backend.queries.start(unit)
                     while not backend.gate.met(unit.key) and not self._ending.wait(_PAUSE):
                         pass  # as at the start of a run: one process after the other

@@ -31,6 +31,7 @@ from headway.engines.dead_letters import LetterRow
 from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
 from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, damaged, read_letters, verify
+from headway.engines.spark.driver.points import Past
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.recut import Change, Recut
 from headway.engines.spark.driver.relays import alias, program_of
@@ -63,7 +64,7 @@ def described(network: Network) -> dict[str, Any]:
 
 def restored(mapping: Mapping[str, Any], like: Network) -> Network:
     """Return the network that `described` returned, with the folder and the trust of another."""
-    network = parse_network(mapping["plain"], like.folder, like.trust)
+    network = parse_network(mapping["plain"], like.folder, like.trust, grafted=True)
     outputs = [replace(one, view=True) if one.name in mapping["views"] else one for one in network.outputs]
     return replace(network, outputs=tuple(outputs))
 
@@ -150,6 +151,8 @@ class UnitFiles(NamedTuple):
     """The arrival number after which its query starts if it has no checkpoint."""
     keys: Mapping[str, str]
     """By box in shards: the key of its state, which changes when the box begins anew."""
+    past: Past | None = None
+    """The history with which it began."""
 
 
 class State:
@@ -191,7 +194,9 @@ class State:
         if self._altered is not None:  # its boxes are where seams left them
             self._check_restart(checked, settings.restart)
             self.cut = Cut(tuple(CutUnit.of(one["cut"]) for one in self._old), self.shards)
-            self.files = [UnitFiles(one["id"], int(one["begin"]), one["keys"]) for one in self._old]
+            self.files = [
+                UnitFiles(one["id"], int(one["begin"]), one["keys"], Past.of(one["past"])) for one in self._old
+            ]
         else:
             self._check_sources(now, saved["sources"] if saved else {})
             units, spread = self.units, self.spread
@@ -239,6 +244,7 @@ class State:
                     "stateful": unit.stateful,
                     "boxes": fingerprint(program_of(unit, self.program), unit, self.shards),
                     **({"keys": dict(files.keys), "cut": unit.to_mapping()} if altered else {}),
+                    **({"past": files.past and files.past.to_mapping()} if altered else {}),
                 }
                 for unit, files in zip(self.cut.units, self.files, strict=True)
             ],
@@ -254,11 +260,18 @@ class State:
         return NOTHING if self._altered is None else int(self._altered["seam"])
 
     def exchange(
-        self, seam: int, change: Change, recut: Recut, begins: Collection[str], tables: Mapping[str, str]
+        self,
+        seam: int,
+        change: Change,
+        recut: Recut,
+        begins: Collection[str],
+        tables: Mapping[str, str],
+        past: Past | None = None,
     ) -> None:
         """Let the changed network be the one that goes on, durably.
 
-        Of outputs that begin, earlier results do not count. `tables` are the files of static tables.
+        Of outputs that begin, earlier results do not count. `tables` are the files of static tables; what begins with
+        history has it from the `past`.
         """
         network = change.new.checked.network
         self._since = {name: at for name, at in self._since.items() if name in change.new.checked.outputs}
@@ -285,9 +298,15 @@ class State:
             keys = {name: f"{mark[:16]}-{seam}" for name, mark in marks.items()}
             if mine is not None and one.old is not None and before.units[one.old].stateful == one.cut.stateful:
                 keys |= {name: key for name, key in mine.keys.items() if name in change.anchored & keys.keys()}
-                self.files.append(mine._replace(keys=keys))
+                self.files.append(mine._replace(keys=keys, past=None))
+                continue
+            name = self._next_id(one.cut)
+            if past is not None and one.cut.pasts and one.old is None:
+                points = {arc: past.points[arc] for arc in one.cut.pasts}
+                own = replace(past, folder=f"{past.folder}-{name}", points=points)
+                self.files.append(UnitFiles(name, own.begin, keys, own))
             else:
-                self.files.append(UnitFiles(self._next_id(one.cut), seam, keys))
+                self.files.append(UnitFiles(name, seam, keys))
         self._write()
 
     def _next_id(self, unit: CutUnit) -> str:

@@ -53,7 +53,7 @@ class Placement:
         return not self.front and self.shard is None
 
 
-_LISTS = ("outputs", "sources", "boxes", "relays", "exports")
+_LISTS = ("outputs", "sources", "boxes", "relays", "exports", "pasts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class CutUnit:
     """The arcs that it reads from relays, as sources of other names."""
     exports: tuple[str, ...] = ()
     """The arcs that it delivers to relays."""
+    pasts: tuple[str, ...] = ()
+    """The arcs of which it read history first."""
 
     @property
     def stateful(self) -> bool:
