@@ -121,7 +121,7 @@ class Process(Run):
     @property
     def awaiting(self) -> bool:
         """Whether there is more to do that no step can be started for now: a box is paused, or history is read."""
-        return bool(self._histories.catching) or any(
+        return self._histories.catching or any(
             not cursor.idle for at in self.runtime.paused for cursor in self.runtime.boxes[at].cursors
         )
 
