@@ -40,7 +40,12 @@ NETWORK_KEYS = (
     Key("points", "points", "connection points by name: arcs whose history is kept, and stored data sets"),
     Key("boxes", "boxes", "the boxes by name"),
     Key("views", "views", "paths that no application reads yet, by name; their results are kept"),
-    Key("outputs", "outputs", "the streams that leave, by name", required=True),
+    Key(
+        "outputs",
+        "outputs",
+        "the streams that leave, by name; may be missing if there are points or views",
+        required=True,
+    ),
     Key("schedule", "schedule", "how to run it, unless the run says otherwise"),
 )
 SOURCE_KEYS = (
@@ -54,8 +59,8 @@ POINT_KEYS = (
     Key(
         "data",
         "data",
-        "instead of `on`: a stored data set: a path, {csv: path}, {parquet: path}, "
-        "{sql: URL, table: NAME} or {spark: TABLE}",
+        "instead of `on`: a stored data set: a path, `{csv: path}`, `{jsonl: path}`, `{parquet: path}`, "
+        "`{sql: URL, table: NAME}` or `{spark: TABLE}`",
     ),
     Key("keep", "keep", f"how much history is kept: {_KEPT}"),
     Key(

@@ -22,6 +22,8 @@ _MARK = re.compile(r"(<!-- (keys|options): (\w+) -->\n)(?:\n(?:(?!<!--)[^\n|]+\n
 _FILE_KEYS: Mapping[str, tuple[str, Sequence[Key]]] = {
     "network": ("The whole file:", files.NETWORK_KEYS),
     "source": ("A source:", files.SOURCE_KEYS),
+    "point": ("A connection point, which is on an arc or has stored data:", files.POINT_KEYS),
+    "view": ("A view:", files.VIEW_KEYS),
     "output": ("An output:", files.OUTPUT_KEYS),
     "qos": ("`qos` of an output:", files.QOS_KEYS),
     "value": ("`value` in `qos`:", files.VALUE_KEYS),
