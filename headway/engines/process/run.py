@@ -102,6 +102,12 @@ class Process(Run):
             self.entered()
         self.intake += stopwatch() - begun
 
+    def close(self) -> None:
+        """Stop reading from sources. Boxes that are paused go on, or the run would never end."""
+        super().close()
+        for at in sorted(self.runtime.paused):
+            hold(self.runtime, self.runtime.boxes[at].name, False)
+
     # Commands
 
     @property
