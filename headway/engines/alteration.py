@@ -43,7 +43,7 @@ class Alteration:
     readers: Mapping[str, Reader] = field(default_factory=dict)
     """By source that is new: its reader."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
-    """By output that is new: where it goes."""
+    """By output that is new, or goes elsewhere, or has another schema: where it goes."""
     histories: Mapping[tuple[str, int], History] = field(default_factory=dict)
     """By box that begins and input: the history that it reads first."""
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -79,8 +79,17 @@ def prepare_alteration(
         program,
         kernels,
         {name: readers(name) for name in (*changes.sources_added, *changes.sources_changed)},
-        {name: destinations(name) for name in changes.outputs_added},
+        {name: destinations(name) for name in (*changes.outputs_added, *_reopened(old, new, changes))},
         histories,
         dict(tables or {}),
         what,
     )
+
+
+def _reopened(old: CheckedNetwork, new: CheckedNetwork, changes: Changes) -> list[str]:
+    """Return the outputs that begin anew under the same name."""
+    return [
+        name
+        for name in changes.outputs_changed
+        if name in changes.outputs_restarted or old.network.output(name).sink != new.network.output(name).sink
+    ]

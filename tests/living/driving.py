@@ -106,6 +106,8 @@ class Drive:
                 self.change()
             except RunError as error:
                 assert "the run has ended" in str(error), error
+            for name in sorted(self.paused):
+                self.run.resume(name)
             if not set(self.plan.sources) - set(before):
                 return self.run.wait(PATIENCE)
         return self.run.stop(drain=True)

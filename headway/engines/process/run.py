@@ -166,6 +166,8 @@ class Process(Run):
         tables = {**(settings.tables or {}), **alteration.tables}
         deliveries, fading = self.outlets.deliveries, settings.fading
         self.runtime = Runtime(checked, deliveries, tables, letters, self.clock, *fading, heir=seam.heir())
+        for name, gate in seam.gates.items():
+            gate.open(deliveries[name])
         self.units = settings.schedule.units(self.runtime.topology)
         self.traversal = settings.schedule.make_traversal(self.runtime.topology)
         self._exchange_feeds(alteration)

@@ -18,6 +18,7 @@ from headway.connectors.protocol import Reader
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
+from headway.engines.process.gates import Gate
 from headway.kernels.kernel import Kernel, Result
 from headway.network import arc_name
 from headway.network.schema import Schema
@@ -40,7 +41,7 @@ class Arc:
 
     schema: Schema
     queue: Queue
-    deliveries: Sequence[Delivery]
+    deliveries: Sequence[Delivery | Gate]
     handed: int = 0
     """Tuples handed to the consumer directly, bypassing the queue."""
 
@@ -74,6 +75,8 @@ class Heir(NamedTuple):
     """The boxes that begin with the state that they have."""
     branches: Mapping[tuple[str, int], Branch]
     """By box that begins and input: what it reads of an arc that goes on."""
+    gates: Mapping[str, Gate]
+    """By output that begins on an arc that goes on: what it gets of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -200,7 +203,9 @@ class Runtime:
         cursors: dict[int, Cursor] = {}
         arcs = {}
         for name, schema in checked.arcs.items():
-            outputs = [deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"]
+            outputs: list[Delivery | Gate] = [
+                deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"
+            ]
             old = before.arcs.get(name)
             if old is None or not self._goes_on(name, heir):
                 queue = Queue(schema, self.board, reading[name])
@@ -217,6 +222,8 @@ class Runtime:
                     cursors[number] = cursor
                 else:
                     readers.append((number, cursor))
+            gates = {one.name: one for one in old.deliveries if isinstance(one, Gate) and one.upto == NEVER} | heir.gates
+            outputs = [gates.get(one.name, one) for one in outputs]
             old.queue.move(self.board, readers)
             cursors.update({cursor.number: cursor for cursor in old.queue.cursors})
             arcs[name] = Arc(schema, old.queue, outputs, old.handed)
