@@ -152,6 +152,7 @@ class Running:
         self._settings = replace(prepared.settings, control=control)
         self._give_inboxes(prepared.checked)
         self._settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
+        self._begins = self._checked, self._settings
         self._changing = threading.RLock()
         self._version = 1
         self._latest = 0.0
@@ -183,7 +184,7 @@ class Running:
 
     def here(self) -> RunResult:
         """Run in the calling thread until all inputs have ended, and return the result."""
-        return make_engine(self._engine).run(self._checked, self._settings)
+        return make_engine(self._engine).run(*self._begins)
 
     def _work(self) -> None:
         try:

@@ -39,7 +39,7 @@ class Alteration:
     changes: Changes
     program: Program
     kernels: Mapping[str, Kernel]
-    """By box that begins: its kernel."""
+    """By box that begins, or of which other ports are read: its kernel."""
     readers: Mapping[str, Reader] = field(default_factory=dict)
     """By source that is new: its reader."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def prepare_alteration(
 ) -> Alteration:
     """Compile and open what a change needs; raise a HeadwayError for what cannot be."""
     program = compile_program(new, before=before, same=frozenset(changes.kept))
-    begin = {*changes.begins, *changes.carried}
+    begin = {*changes.begins, *changes.carried, *_reshaped(program, before, changes)}
     contents = program.load_tables(tables, begin)
     kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
     return Alteration(
@@ -92,4 +92,15 @@ def _reopened(old: CheckedNetwork, new: CheckedNetwork, changes: Changes) -> lis
         name
         for name in changes.outputs_changed
         if name in changes.outputs_restarted or old.network.output(name).sink != new.network.output(name).sink
+    ]
+
+
+def _reshaped(program: Program, before: Program | None, changes: Changes) -> list[str]:
+    """Return the boxes that go on, keep no state, and may need another kernel, as other ports of theirs are read."""
+    return [
+        box.name
+        for box in program.boxes
+        if box.name in changes.kept
+        and box.spec.fusable
+        and (before is None or before.boxes[before.index[box.name]].fusible != box.fusible)
     ]

@@ -63,7 +63,6 @@ class Drive:
         self.seams: list[tuple[Attached | Change | None, Seamed]] = []
         self.attached: dict[str, Attached] = {}
         self.paused: set[str] = set()
-        self.ended: set[str] = set()
         self.pending: Future[Any] | None = None
         self.moment = 0.0
         self.did: list[str] = []
@@ -120,7 +119,9 @@ class Drive:
         return {"at": self.moment}
 
     def push(self) -> None:
-        open_ = [name for name in self.plan.sources if name not in self.ended]
+        open_ = list(self.plan.sources)
+        if self.pending is not None:  # not one that comes or goes
+            open_ = [name for name in open_ if name in self.seams[-1][1].before.sources]
         if not open_ or ("all" in self.paused and self.way.memory < 1 << 20):  # it would wait for room
             return
         source = self.chance.choice(open_)

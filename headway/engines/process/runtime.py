@@ -68,7 +68,7 @@ class Heir(NamedTuple):
     runtime: Runtime
     program: Program
     kernels: Mapping[str, Kernel]
-    """Of the boxes that begin."""
+    """Of the boxes that begin, or of which other ports are read."""
     going_on: frozenset[str]
     """The boxes that keep kernel, state, queues and statistics."""
     carried: frozenset[str]
@@ -145,6 +145,8 @@ class Runtime:
             else:
                 before = old[box.name]
                 running.state, running.ignored, running.deadline = before.state, before.ignored, before.deadline
+                if box.name in heir.going_on and box.name in heir.kernels:
+                    running.state = kernel.initial()  # it keeps none
             if heir is not None:
                 branches = [heir.branches.get((box.name, place)) for place in range(len(cursors))]
                 if box.name in heir.going_on:
@@ -189,7 +191,7 @@ class Runtime:
         program = self.program
         if heir is None:
             return program.kernels(program.load_tables(tables))
-        return [old[box.name].kernel if box.name in heir.going_on else heir.kernels[box.name] for box in program.boxes]
+        return [heir.kernels[box.name] if box.name in heir.kernels else old[box.name].kernel for box in program.boxes]
 
     def _take_arcs(self, deliveries: Mapping[str, Delivery], heir: Heir) -> tuple[dict[str, Arc], list[Cursor]]:
         """Return all arcs and cursors, those that go on with what is queued."""
