@@ -106,9 +106,7 @@ class _Following:
             return f"{name}.{self.nodes[name].operator.ports - 1}"
         return f"{name}.{int(port) - 1 if port else 0}"
 
-    def step(
-        self, entering: Mapping[str, list[Tuple]], event: Event, ending: frozenset[str] = frozenset()
-    ) -> None:
+    def step(self, entering: Mapping[str, list[Tuple]], event: Event, ending: frozenset[str] = frozenset()) -> None:
         arcs: dict[str, list[Tuple]] = defaultdict(list, entering)
         for name, node in self.nodes.items():
             node.operator.now = event.moment

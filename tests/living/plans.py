@@ -206,7 +206,9 @@ def make_part(chance: random.Random, kind: str, name: str, inputs: Sequence[str]
             pair = resamples(name, two, _KEEP, chance.randint(1, 3), (Order("a", 1), Order("a", 1, ("k",))))
         case _:
             select = "left.a as a, left.k as k, left.id as id, right.v as v", _combined
-            pair = joins(name, two, chance.choice(CONDITIONS[:1] + CONDITIONS[2:4]), 2, (grouped, Order("a", 1)), select=select)
+            pair = joins(
+                name, two, chance.choice(CONDITIONS[:1] + CONDITIONS[2:4]), 2, (grouped, Order("a", 1)), select=select
+            )
     return Part(kind, pair)
 
 
@@ -239,7 +241,14 @@ def _common(row: Row) -> Row:
 def new_parts(chance: random.Random, name: str, plan: Plan, joins_allowed: bool = True, prefix: str = "") -> list[Part]:
     """Return a new box over arcs of a plan, with a map behind it if its results have other fields."""
     loose = plan.loose()
-    arcs = plan.arcs + [arc for piece in plan.pieces.values() if prefix and piece.name == prefix.rstrip("/") for part in piece.parts if part.kind not in ("stats",) for arc in part.arcs]
+    arcs = plan.arcs + [
+        arc
+        for piece in plan.pieces.values()
+        if prefix and piece.name == prefix.rstrip("/")
+        for part in piece.parts
+        if part.kind not in ("stats",)
+        for arc in part.arcs
+    ]
     arcs = [arc for arc in arcs if arc not in _with_other_fields(plan)]
     inputs = [chance.choice(arcs[-4:] if chance.random() < 0.5 else arcs) for _ in range(3)]
     kinds = list(_ANY) + (["join"] if joins_allowed and not any(part.kind == "join" for part in plan.every) else [])
