@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -241,6 +241,19 @@ class Histories:
         if self._asked:
             self._begin()
         self._catching = [one for one in self._catching if not one.feed(wait)]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the summary of what is kept; empty without points."""
+        found = {}
+        for name, history in self._open.items():
+            files, failed = history.files, self._taps[name][0].failed
+            found[name] = {
+                "tuples": sum([file.rows for file in files]) + history.unwritten,
+                "files": len(files),
+                "bytes": sum([file.bytes for file in files]),
+                "failed": None if failed is None else str(failed),
+            }
+        return {"points": found} if found else {}
 
     def close(self) -> None:
         """Write what is in memory, unless it is temporary, and stop."""
