@@ -148,13 +148,13 @@ class Running:
         self._engine = prepared.engine
         self._virtual = prepared.engine == "sim"
         self._network, self._checked = prepared.network, prepared.checked
-        self._first = prepared.checked
         control = prepared.settings.control or Control()
         self._control = control
         self._inboxes: dict[str, Inbox | Planned] = {}
         self._settings = replace(prepared.settings, control=control)
         self._give_inboxes(prepared.checked)
         self._settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
+        self._begins = self._checked, self._settings
         self._changing = threading.RLock()
         self._version = 1
         self._latest = 0
@@ -189,7 +189,7 @@ class Running:
 
     def here(self) -> RunResult:
         """Run in the calling thread until all inputs have ended, and return the result."""
-        return make_engine(self._engine).run(self._first, self._settings)
+        return make_engine(self._engine).run(*self._begins)
 
     def _work(self) -> None:
         try:
@@ -203,9 +203,9 @@ class Running:
 
     def _close(self, error: BaseException | None) -> None:
         """Tell those who wait for something that the run is over."""
-        for inbox in self._inboxes.values():
+        for inbox in list(self._inboxes.values()):
             inbox.close()
-        for one in self._listening:
+        for one in list(self._listening):
             if error is None:
                 one.end("")
             else:
@@ -233,7 +233,7 @@ class Running:
         state = self._settings.state is not None
         if drain is False and not state:
             raise RunError("a run without a state cannot be continued: drain it, or start it with state=...")
-        for inbox in self._inboxes.values():
+        for inbox in list(self._inboxes.values()):  # a change that is under way may add to them
             if isinstance(inbox, Inbox):
                 inbox.end()
         if not self._over.done():
@@ -339,7 +339,11 @@ class Running:
         else:
             for batch in batches:
                 arrived = inbox.offer(batch, wait, timeout)
-        return self._wait(arrived)
+        try:
+            return self._wait(arrived, timeout)
+        except TimeoutError:
+            inbox.withdraw(arrived)
+            return self._wait(arrived)  # it has just been let in, or was taken back
 
     def end(self, source: str) -> None:
         """Let a source end that is pushed to. Idempotent."""
@@ -364,9 +368,13 @@ class Running:
         (``slow="drop"``), or the run waits (``slow="wait"``).
         """
         made = Subscription(output, limit, slow)
-        self._listen(output, made)
+        self._listening.append(made)  # first: the run may end as soon as it is heard
+        try:
+            self._listen(output, made)
+        except BaseException:
+            self._listening.remove(made)
+            raise
         made.leave = lambda: None if self.ended else self._forget(output, made)
-        self._listening.append(made)
         return made
 
     def _listen(self, output: str, listener: Any) -> None:

@@ -95,6 +95,20 @@ class Inbox(Reader):
             self.wake.set()
         return arrived
 
+    def withdraw(self, arrived: Future[int]) -> None:
+        """Take back a batch that waits to be let in, because the caller waits no longer; nothing if it has entered."""
+        with self._room:
+            kept = [one for one in self._offers if one.arrived is not arrived]
+            if len(kept) == len(self._offers):
+                return
+            self._offers = deque(kept)
+            self._waiting = sum(one.batch.num_rows for one in kept)
+            self.clients = {client: sent for client, sent in self.clients.items() if sent.arrived is not arrived}
+            self._room.notify_all()
+        arrived.set_exception(
+            InputError(f"source '{self.name}': there was no room in time, and it was not let in; the run is held up")
+        )
+
     def end(self) -> None:
         """Let the source end after what was pushed. Idempotent."""
         with self._room:

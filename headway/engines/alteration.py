@@ -41,11 +41,11 @@ class Alteration:
     changes: Changes
     program: Program
     kernels: Mapping[str, Kernel]
-    """By box that begins: its kernel."""
+    """By box that begins, or of which other ports are read: its kernel."""
     readers: Mapping[str, Reader] = field(default_factory=dict)
     """By source that is new: its reader."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
-    """By output that is new: where it goes."""
+    """By output that is new, or goes elsewhere, or has another schema: where it goes."""
     histories: Mapping[tuple[str, int], History] = field(default_factory=dict)
     """By box that begins and input: the history that it reads first."""
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def prepare_alteration(
 ) -> Alteration:
     """Compile and open what a change needs; raise a HeadwayError for what cannot be."""
     program = compile_program(new, before=before, same=frozenset(changes.kept))
-    begin = {*changes.begins, *changes.carried}
+    begin = {*changes.begins, *changes.carried, *_reshaped(program, before, changes)}
     contents = program.load_tables(tables, begin)
     kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
     return Alteration(
@@ -81,8 +81,28 @@ def prepare_alteration(
         program,
         kernels,
         {name: readers(name) for name in (*changes.sources_added, *changes.sources_changed)},
-        {name: destinations(name) for name in changes.outputs_added},
+        {name: destinations(name) for name in (*changes.outputs_added, *_reopened(old, new, changes))},
         histories,
         dict(tables or {}),
         what,
     )
+
+
+def _reopened(old: CheckedNetwork, new: CheckedNetwork, changes: Changes) -> list[str]:
+    """Return the outputs that begin anew under the same name."""
+    return [
+        name
+        for name in changes.outputs_changed
+        if name in changes.outputs_restarted or old.network.output(name).sink != new.network.output(name).sink
+    ]
+
+
+def _reshaped(program: Program, before: Program | None, changes: Changes) -> list[str]:
+    """Return the boxes that go on, keep no state, and may need another kernel, as other ports of theirs are read."""
+    return [
+        box.name
+        for box in program.boxes
+        if box.name in changes.kept
+        and box.spec.fusable
+        and (before is None or before.boxes[before.index[box.name]].fusible != box.fusible)
+    ]

@@ -117,6 +117,11 @@ class Hearing:
         """The moment of the next command that is known."""
         return min([one.at for one in self._later], default=None)
 
+    @property
+    def alters(self) -> bool:
+        """Whether the network will be changed at a later moment."""
+        return any(isinstance(one.command, Alter) for one in self._later)
+
 
 class Control:
     """Sends commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. Thread-safe.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -90,9 +91,28 @@ class OpenHistories:
         history = self.of(point)
         return history.plan(key, history.first_since(_limit(since)).number - 1)
 
+    def failure(self, point: str) -> RunError | None:
+        """Return why the history of a point has failed, if it has. Thread-safe."""
+        raise NotImplementedError
+
     def of(self, point: str) -> History:
         """Return the history of a point; raises why it has failed. Thread-safe."""
+        if (failed := self.failure(point)) is not None:
+            raise failed
         return self._open[point]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the summary of what is kept; empty without points."""
+        found = {}
+        for name, history in self._open.items():
+            files, failed = history.files, self.failure(name)
+            found[name] = {
+                "tuples": sum([file.rows for file in files]) + history.unwritten,
+                "files": len(files),
+                "bytes": sum([file.bytes for file in files]),
+                "failed": None if failed is None else str(failed),
+            }
+        return {"points": found} if found else {}
 
     def close(self) -> None:
         """Write what is in memory, unless it is temporary, and stop."""

@@ -272,7 +272,7 @@ class Outlets(Generic[AnOutlet]):
         for name, one in before.items():
             one.prepare()
             one.writer.close()
-            one.delivery.end(f"output '{name}' was removed")
+            one.delivery.end(f"output '{name}' {'begins anew' if name in self.outlets else 'was removed'}")
             self.retired[name] = one
 
     @property

@@ -120,6 +120,11 @@ class Stopping:
         """The moment of the next command that is known."""
         return None if self._hearing is None else self._hearing.next
 
+    @property
+    def alters(self) -> bool:
+        """Whether the network will be changed at a later moment that is known."""
+        return self._hearing is not None and self._hearing.alters
+
     def begin(self) -> None:
         """From now on, the first signal requests a graceful stop."""
         self._begun = True

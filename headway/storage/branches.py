@@ -79,8 +79,8 @@ class Branch:
 def part_of(train: Train, after: int, upto: int, rising: bool = True) -> Train:
     """Return the tuples, ticks and end of a train above one arrival number and up to another."""
     numbers, count = train.numbers, len(train.numbers)
-    whole = after < 0 and train.progress <= upto
-    if whole and (rising or not count or int(numbers.max()) <= upto):
+    last = train.progress if not count else max(train.progress, int(numbers[-1] if rising else numbers.max()))
+    if after < 0 and last <= upto:
         return train
     if rising:
         first = int(np.searchsorted(numbers, after, side="right"))

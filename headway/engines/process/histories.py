@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from headway.checking import CheckedNetwork
 from headway.clock import MILLISECOND
 from headway.columns import NEVER
 from headway.engines.alteration import Alteration
+from headway.engines.alteration import History as Wanted
 from headway.engines.histories import OpenHistories
 from headway.engines.process.runtime import Runtime
 from headway.errors import RunError
@@ -94,6 +96,14 @@ class CatchUp:
         return Train(train.columns, constant(self._stamp, len(train)), train.numbers, int(train.numbers[-1]) - 1)
 
 
+class Asked(NamedTuple):
+    """A box that is to catch up."""
+
+    history: Wanted
+    branch: Branch
+    progress: Callable[[], int]
+
+
 class Histories(OpenHistories):
     """The histories of a run's points. Used by the scheduler thread, except where it says otherwise."""
 
@@ -101,8 +111,8 @@ class Histories(OpenHistories):
         """Keep them in a folder, by default in a temporary one."""
         super().__init__(folder)
         self._taps: dict[str, tuple[Tap, Runtime, str]] = {}
-        self.catching: list[CatchUp] = []
-        """The boxes that catch up."""
+        self._asked: list[tuple[int, int, list[Asked]]] = []  # by seam and its moment
+        self._catching: list[CatchUp] = []
 
     def follow(self, checked: CheckedNetwork, runtime: Runtime, anew: Sequence[str] = (), seam: int = NOTHING) -> None:
         """Keep what passes the points of a network after a seam; those in `anew` begin anew."""
@@ -131,26 +141,42 @@ class Histories(OpenHistories):
         progress: Callable[[str], int],
     ) -> None:
         """Let boxes that begin at a seam read history first; `progress` is that of an arc."""
-        if not alteration.histories:
-            return
-        begin = max(self.begins(one.point, one.since, seam) for one in alteration.histories.values())
+        some = []
         for place, one in alteration.histories.items():
-            history, branch = self._open[one.point], branches[place]
-            reader = history.follow(begin - 1, one.key)
-            branch.live, branch.past, branch.after, branch.queue.progress = False, True, NOTHING, begin - 1
-            known = partial(progress, alteration.new.points[one.point])
-            self.catching.append(CatchUp(branch, reader, now, seam if one.ends else None, known))
+            branch, known = branches[place], partial(progress, alteration.new.points[one.point])
+            branch.live, branch.past, branch.after, branch.queue.progress = False, True, NOTHING, NOTHING
+            some.append(Asked(one, branch, known))
+        if some:
+            self._asked.append((seam, now, some))
 
-    def of(self, point: str) -> History:
-        """Return the history of a point; raises why it has failed. Thread-safe."""
-        tap = self._taps[point][0]
-        if tap.failed is not None:
-            raise tap.failed
-        return self._open[point]
+    def _begin(self) -> None:
+        """Begin to read for those whose arcs are complete up to their seam: before, it is not known from where on."""
+        rest = []
+        for seam, now, some in self._asked:
+            if not all(one.progress() >= seam or one.branch.live for one in some):
+                rest.append((seam, now, some))
+                continue
+            begin = max(self.begins(one.history.point, one.history.since, seam) for one in some)
+            for history, branch, progress in some:
+                reader = self._open[history.point].follow(begin - 1, history.key)
+                branch.queue.progress = begin - 1
+                self._catching.append(CatchUp(branch, reader, now, seam if history.ends else None, progress))
+        self._asked = rest
+
+    def failure(self, point: str) -> RunError | None:
+        """Return why the history of a point has failed, if it has. Thread-safe."""
+        return self._taps[point][0].failed
+
+    @property
+    def catching(self) -> bool:
+        """Whether boxes catch up."""
+        return bool(self._catching or self._asked)
 
     def feed(self, wait: bool = False) -> None:
         """Let boxes that catch up have more, as far as they take it; with `wait`, as if reading took no time."""
-        self.catching = [one for one in self.catching if not one.feed(wait)]
+        if self._asked:
+            self._begin()
+        self._catching = [one for one in self._catching if not one.feed(wait)]
 
 
 def _same_queue(before: Runtime, now: Runtime, old: str, new: str) -> bool:

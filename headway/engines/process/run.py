@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from headway.engines.process.looking import Watch, hold, queue_of, set_apart, st
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.process.seams import Seam
+from headway.engines.runs import RunResult
 from headway.errors import HeadwayError, RunError, raised
 from headway.program import Program
 from headway.storage.branches import Branch
@@ -116,12 +117,18 @@ class Process(Run):
             self.entered()
         self.intake += stopwatch() - begun
 
+    def close(self) -> None:
+        """Stop reading from sources. Boxes that are paused go on, or the run would never end."""
+        super().close()
+        for at in sorted(self.runtime.paused):
+            hold(self.runtime, self.runtime.boxes[at].name, False)
+
     # Commands
 
     @property
     def awaiting(self) -> bool:
         """Whether there is more to do that no step can be started for now: a box is paused, or history is read."""
-        return bool(self._histories.catching) or any(
+        return self._histories.catching or any(
             not cursor.idle for at in self.runtime.paused for cursor in self.runtime.boxes[at].cursors
         )
 
@@ -189,6 +196,8 @@ class Process(Run):
         tables = {**(settings.tables or {}), **alteration.tables}
         deliveries, fading = self.outlets.deliveries, settings.fading
         self.runtime = Runtime(checked, deliveries, tables, letters, self.clock, *fading, heir=seam.heir())
+        for name, gate in seam.gates.items():
+            gate.open(deliveries[name])
         self.units = settings.schedule.units(self.runtime.topology)
         self.traversal = settings.schedule.make_traversal(self.runtime.topology)
         self._exchange_feeds(alteration)
@@ -269,6 +278,10 @@ class Process(Run):
         """The tuples in all queues."""
         board = self.runtime.board
         return int((board.arrived - board.taken).sum())
+
+    def result(self, stopped_by: str | None, of_engine: Mapping[str, Any]) -> RunResult:
+        """Complete the outputs and return the run's result."""
+        return super().result(stopped_by, {**of_engine, **self._histories.summary()})
 
     def flows(self) -> Mapping[str, int]:
         """Return the tuples by arc so far."""

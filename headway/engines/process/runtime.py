@@ -18,6 +18,7 @@ from headway.connectors.protocol import Reader
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
+from headway.engines.process.gates import Gate
 from headway.kernels.kernel import Kernel, Result
 from headway.network import arc_name
 from headway.network.schema import Schema
@@ -40,7 +41,7 @@ class Arc:
 
     schema: Schema
     queue: Queue
-    deliveries: Sequence[Delivery]
+    deliveries: Sequence[Delivery | Gate]
     handed: int = 0
     """Tuples handed to the consumer directly, bypassing the queue."""
 
@@ -67,13 +68,15 @@ class Heir(NamedTuple):
     runtime: Runtime
     program: Program
     kernels: Mapping[str, Kernel]
-    """Of the boxes that begin."""
+    """Of the boxes that begin, or of which other ports are read."""
     going_on: frozenset[str]
     """The boxes that keep kernel, state, queues and statistics."""
     carried: frozenset[str]
     """The boxes that begin with the state that they have."""
     branches: Mapping[tuple[str, int], Branch]
     """By box that begins and input: what it reads of an arc that goes on."""
+    gates: Mapping[str, Gate]
+    """By output that begins on an arc that goes on: what it gets of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -142,6 +145,8 @@ class Runtime:
             else:
                 before = old[box.name]
                 running.state, running.ignored, running.deadline = before.state, before.ignored, before.deadline
+                if box.name in heir.going_on and box.name in heir.kernels:
+                    running.state = kernel.initial()  # it keeps none
             if heir is not None:
                 branches = [heir.branches.get((box.name, place)) for place in range(len(cursors))]
                 if box.name in heir.going_on:
@@ -186,7 +191,7 @@ class Runtime:
         program = self.program
         if heir is None:
             return program.kernels(program.load_tables(tables))
-        return [old[box.name].kernel if box.name in heir.going_on else heir.kernels[box.name] for box in program.boxes]
+        return [heir.kernels[box.name] if box.name in heir.kernels else old[box.name].kernel for box in program.boxes]
 
     def _take_arcs(self, deliveries: Mapping[str, Delivery], heir: Heir) -> tuple[dict[str, Arc], list[Cursor]]:
         """Return all arcs and cursors, those that go on with what is queued."""
@@ -200,7 +205,9 @@ class Runtime:
         cursors: dict[int, Cursor] = {}
         arcs = {}
         for name, schema in checked.arcs.items():
-            outputs = [deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"]
+            outputs: list[Delivery | Gate] = [
+                deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"
+            ]
             old = before.arcs.get(name)
             if old is None or not self._goes_on(name, heir):
                 queue = Queue(schema, self.board, reading[name])
@@ -217,6 +224,10 @@ class Runtime:
                     cursors[number] = cursor
                 else:
                     readers.append((number, cursor))
+            gates = {
+                one.name: one for one in old.deliveries if isinstance(one, Gate) and one.upto == NEVER
+            } | heir.gates
+            outputs = [gates.get(one.name, one) for one in outputs]
             old.queue.move(self.board, readers)
             cursors.update({cursor.number: cursor for cursor in old.queue.cursors})
             arcs[name] = Arc(schema, old.queue, outputs, old.handed)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from headway.checking import CheckedNetwork
 from headway.engines.alteration import Alteration
+from headway.engines.delivery import Delivery
+from headway.engines.process.gates import Gate
 from headway.engines.process.runtime import ALL, Heir, RunningBox, Runtime
 from headway.storage.branches import Branch
 from headway.storage.queues import Board, Queue
@@ -24,6 +27,8 @@ class Seam:
         for box in self._ending:
             self._seal(box, box.name in alteration.changes.removed)
         self.branches, self._board = self._begin(affected)
+        self._closing = self._close_outputs(affected)
+        self.gates = self._open_outputs(affected)
 
     def _seal(self, box: RunningBox, removed: bool) -> None:
         """Move a box's inputs that others go on writing to branches which end at the seam."""
@@ -66,6 +71,41 @@ class Seam:
             branches[box, place] = branch
         return branches, board
 
+    def _close_outputs(self, affected: set[str]) -> Sequence[str]:
+        """Let outputs that end, or move, have of arcs that go on only what is up to the seam; return these arcs."""
+        found = []
+        for name in self._turned(self.alteration.old):
+            arc = self.alteration.old.outputs[name]
+            if owner(arc) in affected:
+                continue
+            deliveries = list(self._runtime.arcs[arc].deliveries)
+            for place, one in enumerate(deliveries):
+                if one.name == name and isinstance(one, Gate):
+                    one.upto = min(one.upto, self.number)
+                elif one.name == name:
+                    assert isinstance(one, Delivery)
+                    deliveries[place] = Gate(name, one, upto=self.number)
+            self._runtime.arcs[arc].deliveries = deliveries
+            found.append(arc)
+        return found
+
+    def _open_outputs(self, affected: set[str]) -> Mapping[str, Gate]:
+        """Return what outputs that begin, or move, get of arcs that go on; it is kept until the swap."""
+        alteration, arcs = self.alteration, self._runtime.arcs
+        gates = {}
+        for name in self._turned(alteration.new):
+            arc = alteration.new.outputs[name]
+            if arc not in arcs or owner(arc) in affected | alteration.beginning | {*alteration.changes.sources_changed}:
+                continue
+            gates[name] = Gate(name, None, after=self.number)
+            arcs[arc].deliveries = [*arcs[arc].deliveries, gates[name]]
+        return gates
+
+    def _turned(self, side: CheckedNetwork) -> Sequence[str]:
+        """Return the outputs of one network that the other has not, or not on the same arc and with the same sink."""
+        old, new, anew = self.alteration.old.outputs, self.alteration.new.outputs, self.alteration.destinations
+        return [name for name in side.outputs if old.get(name) != new.get(name) or name in anew]
+
     @property
     def bytes(self) -> int:
         """The bytes that wait for boxes which begin at the swap."""
@@ -80,7 +120,7 @@ class Seam:
                 return False
             if runtime.reached(box, frozenset(), memo) < self.number:
                 return False
-        return True
+        return all(runtime.progress(arc, frozenset(), memo) >= self.number for arc in self._closing)
 
     def flush(self) -> None:
         """Emit the open windows of boxes that end and are to be flushed; boxes behind them that end process that."""
@@ -117,4 +157,5 @@ class Seam:
             frozenset(changes.kept),
             frozenset(changes.carried),
             self.branches,
+            self.gates,
         )

@@ -103,6 +103,11 @@ class Simulation(Process):
         return self.stopping.next
 
     @property
+    def awaiting(self) -> bool:
+        """Whether there is more to do that no step can be started for now, or the network will change."""
+        return super().awaiting or (self.stopping.alters and not self.sources.stopped)
+
+    @property
     def settled(self) -> bool:
         """Whether the network could be exchanged now."""
         return not self._processors.busy

@@ -65,7 +65,7 @@ class SparkEngine:
                 raise RunError(describe_gone(settings.state)) from error
             finally:
                 backend.stop()
-            told = {"master": backend.queries.master, **run.readings.summary()}
+            told = {"master": backend.queries.master, **run.readings.summary(), **backend.points.summary()}
             if settings.state is not None and not backend.finished:
                 told["state"] = {"path": settings.state, "can_continue": True}
             return run.result(stopped_by, told)

@@ -21,7 +21,6 @@ from headway.columns import NEVER
 from headway.engines.alteration import Alteration
 from headway.engines.histories import OpenHistories
 from headway.errors import NetworkError, RunError
-from headway.history import History
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Train, constant, join_trains
 
@@ -94,11 +93,9 @@ class Points(OpenHistories):
                 self._failed[name] = RunError(f"point '{name}' keeps nothing more: {error}")
                 _log.error("%s", self._failed[name])
 
-    def of(self, point: str) -> History:
-        """Return the history of a point; raises why it has failed. Thread-safe."""
-        if point in self._failed:
-            raise self._failed[point]
-        return super().of(point)
+    def failure(self, point: str) -> RunError | None:
+        """Return why the history of a point has failed, if it has. Thread-safe."""
+        return self._failed.get(point)
 
     def owed(self, arc: str) -> int:
         """Return up to which arrival number what passed an arc may be forgotten elsewhere."""
