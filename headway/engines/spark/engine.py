@@ -287,6 +287,8 @@ class Granting(Run):
         self._alter = alter = seal.alter
         seams = self._backend.seams
         try:
+            if self._arrivals.ended:
+                raise RunError("the run has ended: all its inputs have, so nothing can be changed")
             change, cut = seams.plan(alter.alteration.program, alter.alteration.changes, alter.alteration.histories)
         except HeadwayError as error:
             for answer in (alter.sealed, alter.done):

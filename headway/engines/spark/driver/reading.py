@@ -94,6 +94,11 @@ class Arrivals:
         return count, oldest, total
 
     @property
+    def ended(self) -> bool:
+        """Whether the end has arrived."""
+        return self._end is not None or self.log.end is not None
+
+    @property
     def marked(self) -> bool:
         """Whether a tick or the end waits to be sealed."""
         return bool(self._ticks) or self._end is not None
