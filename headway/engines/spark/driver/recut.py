@@ -108,6 +108,8 @@ class _Group:
         self.sources: set[str] = set()
         self.relays: list[str] = []
         self.pasts: list[str] = []
+        self.roots: list[str] = []
+        """Boxes that it runs although they lead to no output."""
 
     @property
     def at(self) -> int:
@@ -146,6 +148,7 @@ class _Recutter:
             groups.append(_Group(None, outputs, f"{why}; {ADDED}"))
         for group in groups:
             self._fill(group)
+        self._house(groups)
         self._export(groups)
         self._house(groups)
         found = [self._unit(group) for group in groups if group.outputs or group.boxes]
@@ -212,7 +215,7 @@ class _Recutter:
             group.pasts = list(before.pasts)
             return
         own = self.anchored & set(() if before is None else before.boxes)
-        pending = [*(self.new.checked.outputs[name] for name in group.outputs), *group.exports]
+        pending = [*(self.new.checked.outputs[name] for name in group.outputs), *group.exports, *group.roots]
         group.boxes, group.sources, group.relays, group.pasts = set(), set(), [], []
         live: set[str] = set()
         while pending:
@@ -245,16 +248,13 @@ class _Recutter:
         wanted = sorted({arc for group in groups for arc in group.relays} | {*exported_arcs(self.new)})
         for arc in wanted:
             having = [group for group in groups if owner(arc) in group.boxes]
-            old = [group for group in having if group.old is not None]
-            exporting = [home for home in old if arc in self.running[home.at].cut.exports]
-            if not exporting and old and owner(arc) in self.change.same | self.anchored:
+            exporting = [home for home in self.homes if arc in self.running[home.at].cut.exports]
+            if not exporting and (owner(arc) in self.anchored or any(home in having for home in self.homes)):
                 exporting = [self._home(arc)]
-            if not having:
-                continue  # of a box that leads to no output
             (exporting or having)[0].exports.append(arc)
-        for home in self.homes:
-            if not self.intact[home.at]:
-                self._fill(home)
+        for group in groups:
+            if group.old is None or not self.intact[group.old]:
+                self._fill(group)
 
     def _house(self, groups: list[_Group]) -> None:
         """Find a query for boxes that lead to no output: they still run, for their dead letters and counts."""
@@ -262,20 +262,17 @@ class _Recutter:
         for box in self.new.boxes:
             if box.name in covered:
                 continue
-            own = _Group(None, (), "boxes that lead to no output")
             mine = [group for group in self.homes if box.name in self.running[group.at].cut.boxes]
             others = [group for group in groups if group.old is None or not self.intact[group.old]]
+            sources = upstream_of(self.new, [box.name])[1]
             home = next((group for group in mine if not self.intact[group.at]), None)
-            boxes, sources = upstream_of(self.new, [box.name])
-            if home is None and boxes & self.anchored:
-                raise NetworkError(f"box '{box.name}' leads to no output: on Spark such boxes are not added to a run")
             home = home or next((group for group in others if group.sources & sources), None)
             if home is None:
-                groups.append(own)
-                home = own
-            home.boxes.update(boxes)
-            home.sources.update(sources)
-            covered |= boxes
+                home = _Group(None, (), "boxes that lead to no output")
+                groups.append(home)
+            home.roots.append(box.name)
+            self._fill(home)
+            covered |= home.boxes
 
     def _unit(self, group: _Group) -> Successor:
         old, outputs, exports = group.old, tuple(group.outputs), tuple(sorted(group.exports))
@@ -297,6 +294,8 @@ class _Recutter:
         delivered = frozenset(alias(arc) if arc in relays else arc for arc in arcs)
         alone = compile_program(program_of(made, self.new).checked, frozenset(names), delivered)
         spreading = (self.spreading & alone.spreadable.keys()) - pins.keys()
+        if relays:  # what comes from a relay may share its numbers, by which results of shards are put in order
+            spreading = frozenset()
         placements = place_boxes(self.new, members, self.shards, spreading, pins)
         for box, pin in pins.items():
             place = placements[box]
