@@ -18,11 +18,12 @@ from headway.engines.loop import drive
 from headway.engines.runs import RunResult, RunSettings
 from headway.engines.spark.driver.backend import Backend
 from headway.engines.spark.driver.drops import QueryDrops
+from headway.engines.spark.driver.failures import describe_gone
 from headway.engines.spark.driver.points import Points
-from headway.engines.spark.driver.queries import RunningUnit, describe_gone
+from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.reading import QueryReading, commit_letters
 from headway.engines.spark.driver.seams import pending_in, read_back, resumed, written
-from headway.errors import HeadwayError, RunError
+from headway.errors import HeadwayError, RunError, check_known
 from headway.living.changes import Changes
 from headway.program import Program, compile_program
 from headway.scheduling.policy import Step
@@ -109,6 +110,7 @@ class Granting(Run):
             if any(box.spec.timeout is not None for box in self.checked.order):
                 self.sources.tick()  # windows may have timed out between the processes
         self._asks: list[Ask] | None = None
+        self._held: frozenset[str] = frozenset()
         found = pending_in(log, backend.state.seam)
         if found is not None and found.seam is not None:
             self._alter = Alter(read_back(found.seam, self.checked, settings), Future(), Future())
@@ -166,7 +168,7 @@ class Granting(Run):
     def begin(self) -> Round:
         """Begin a round: check which units have committed."""
         heard = self._backend.listen()
-        if self.awaiting and not self.loop.paused:
+        if self._backend.seams.pending is not None and not self.loop.paused:
             self._hurry()
         self.peak = max(self.peak, self.queued)
         now = self.clock.now()
@@ -213,7 +215,7 @@ class Granting(Run):
     def _carry_out(self, step: Step, plan: int) -> bool:
         """Grant a step, cut at one arrival number; return whether there was anything to grant."""
         unit = self._backend.units[step.unit]
-        if not unit.asking:
+        if not unit.asking or unit.held:
             return False
         self.write()
         return self._grant(unit, step.tuples, plan)
@@ -252,6 +254,42 @@ class Granting(Run):
         else:
             super().answer(ask)
 
+    def hold(self, box: str, active: bool) -> None:
+        """Pause all queries that contain a box, or let them go on."""
+        check_known("box", [box], self.program.index, RunError)
+        self._held = self._held | {box} if active else self._held - {box}
+        self._hold_units()
+        self.steering.takes(f"{'pause' if active else 'resume'} {box}", self.clock.now())
+
+    def _hold_units(self) -> None:
+        self._held &= self.program.index.keys()
+        for unit in self._backend.units:
+            unit.held = bool(self._held & set(unit.cut.boxes))
+
+    def step(self, box: str, tuples: int) -> int:
+        """Let the queries that contain a paused box have some tuples; return how many at most."""
+        check_known("box", [box], self.program.index, RunError)
+        if box not in self._held:
+            raise RunError(f"box '{box}' is not paused: only a paused box takes single steps")
+        self.write()
+        mine = [unit for unit in self._backend.units if box in unit.cut.boxes and unit.asking]
+        return max([unit.granted for unit in mine if self._grant(unit, tuples)], default=0)
+
+    def watch(self, arc: str) -> None:
+        """Refuse: what passes an arc is in Spark's processes."""
+        raise self._unseen(f"what passes '{arc}'", "attach a fragment, or let an output deliver it")
+
+    def queue_of(self, box: str, tuples: int) -> None:
+        """Refuse: what waits at a box is in the log."""
+        raise self._unseen(f"what waits at '{box}'", "look at the status")
+
+    def windows_of(self, box: str) -> None:
+        """Refuse: the windows of a box are in Spark's state."""
+        raise self._unseen(f"the windows of '{box}'", "detach or restart it with flush")
+
+    def _unseen(self, what: str, advice: str) -> RunError:
+        return RunError(f"{what} cannot be looked at on the engine 'spark'; {advice}")
+
     @property
     def histories(self) -> Points:
         """What connection points keep."""
@@ -274,8 +312,9 @@ class Granting(Run):
 
     @property
     def awaiting(self) -> bool:
-        """Whether a seam is under way."""
-        return self._backend.seams.pending is not None
+        """Whether a seam is under way, or something waits for a box that is paused."""
+        held = any(unit.held and unit.position < min(unit.limit, unit.inputs.issued) for unit in self._backend.units)
+        return held or self._backend.seams.pending is not None
 
     @property
     def drained(self) -> bool:
@@ -312,6 +351,7 @@ class Granting(Run):
         )
         deliveries = list(self.outlets.deliveries.values())
         self.readings.attach(self.sources, self._feeds, deliveries, before.letters, self.schedule)
+        self._hold_units()
         renewed = self.steer_on(self._drop_boxes(), self._manner)
         self._alter.done.set_result(seam.number)
         asks, self._asks = self._asks, None
@@ -333,7 +373,8 @@ class Granting(Run):
     def _hurry(self) -> None:
         """Grant queries that end at a seam what is left for them, as others wait for it."""
         for unit in self._backend.units:
-            if unit.until is not None and unit.asking and unit.position < unit.until and self.free:
+            waits = unit.until is not None and unit.position < unit.until
+            if waits and unit.asking and not unit.held and self.free:
                 self._grant(unit, _MOST)
 
     # Status and results

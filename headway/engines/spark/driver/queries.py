@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,6 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headway.clock import SECOND, stopwatch
 from headway.columns import NEVER
 from headway.connectors.spark import java_context
+from headway.engines.spark.driver.failures import (
+    STOPPED,
+    describe_failure,
+    describe_stopped,
+    is_damage,
+    is_loss,
+    is_slow,
+)
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.driver.session import STREAMING, jvm_alive, open_session
@@ -25,7 +32,6 @@ from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, m
 from headway.errors import HeadwayError, RunError
 from headway.fading import Faded, slope
 from headway.program import Program
-from headway.storage.checked import RESTORE
 from headway.trains import NOTHING, Train
 
 if TYPE_CHECKING:
@@ -132,6 +138,8 @@ class RunningUnit:
     """The seam at which a micro-batch of it ends; it is granted nothing beyond. None: there is none."""
     flush: tuple[str, ...] = ()
     """The boxes that end at that seam, and whose open windows are emitted."""
+    held: bool = False
+    """Whether one of its boxes is paused."""
     ends: int | None = None
     """The arrival number at which its input ends, if that is at a seam; its boxes are flushed there."""
     starting: bool = False
@@ -320,13 +328,13 @@ class Queries:
             return
         self._next_look = stopwatch() + _LOOK_EVERY
         if self._stopped:  # a query that waits at the gate does not notice
-            raise RunError(_describe_stopped(self._units[0].cut.name))
+            raise RunError(describe_stopped(self._units[0].cut.name))
         failed = [(unit, error) for unit in self._units if (error := _failure(unit)) is not None]
         for unit, error in failed:
             if not is_loss(error):
-                stopped = error == _STOPPED or self._stopped or "stopped SparkContext" in error
+                stopped = error == STOPPED or self._stopped or "stopped SparkContext" in error
                 name = unit.cut.name
-                raise RunError(_describe_stopped(name) if stopped else describe_failure(name, error))
+                raise RunError(describe_stopped(name) if stopped else describe_failure(name, error))
         # One at a time, as at the beginning: each starts a process.
         starting = [unit for unit in self._units if not self._gate.met(unit.key)]
         if failed and all(unit in [one for one, _ in failed] for unit in starting):
@@ -394,113 +402,9 @@ def _failure(unit: RunningUnit) -> str | None:
         return None
     error = unit.query.exception()
     if error is None:
-        return _STOPPED
+        return STOPPED
     texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
     while cause is not None:  # a lost process is only visible in the class of a cause
         texts.append(f"caused by {cause.toString()}")
         cause = cause.getCause()
     return "\n".join(texts)
-
-
-_RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
-_STOPPED = "the query has stopped"
-"""The reason for a query that neither runs nor has failed."""
-_SLOW = ("failed to connect back", "Python worker to connect back")
-_LOST = (
-    *_SLOW,
-    "Python worker exited unexpectedly",
-    "Python worker process terminated",
-    "java.io.EOFException",
-    "Connection reset",
-    "Broken pipe",
-)
-_OURS = ("RunError", "InputError", "OutputError", "NetworkError")
-_UNREADABLE = (
-    "ChecksumException",
-    "CANNOT_LOAD_STATE_STORE",
-    "MALFORMED_LOG_FILE",
-    "ChangelogReader",
-    "RocksDB.load",
-    "RocksDB.replayChangelog",
-    "RocksDBFileManager",
-    "RocksDBException",
-    "HDFSMetadataLog",
-    "OffsetSeqLog",
-    "CommitLog",
-    "StreamMetadata",
-    "OperatorStateMetadata",
-    "StateSchemaCompatibilityChecker",
-    "STDS_FAILED_TO_READ",
-    "BATCH_METADATA_NOT_FOUND",
-    "com.fasterxml.jackson",
-    "org.json4s",
-    "Unexpected end-of-input",
-    "Unexpected character",
-    "Illegal unquoted character",
-    "Unrecognized token",
-    "Multiple streaming queries are concurrently using",
-    "CONCURRENT_STREAM_LOG_UPDATE",
-)
-"""Parts of Spark's stack trace that only occur when it cannot read its checkpoint.
-
-The last two occur when an offset file is missing but its checksum exists; another user of the state is ruled out, since
-a run locks it.
-"""
-_OTHERWISE = ("No space left", "UNRELEASED_THREAD_ERROR")
-"""Failures in the same places without damage: a full disk, and a task that still holds the state."""
-_GONE = re.compile(r"File \S*/checkpoints/\S+ does not exist")
-_FILE = re.compile(r"(?:file:)?(/[^\s'\",;()\[\]]*/checkpoints/[^\s'\",;()\[\]]+)")
-
-
-def is_damage(error: str) -> bool:
-    """Return whether a query failed because Spark cannot read its checkpoint."""
-    read = any(sign in error for sign in _UNREADABLE) or _GONE.search(error) is not None
-    ours = any(match[1] in _OURS for match in _raised(error))
-    return read and not any(sign in error for sign in _OTHERWISE) and not ours
-
-
-def is_loss(error: str) -> bool:
-    """Return whether a query failed because one of its processes was lost, rather than by an error in it."""
-    return any(sign in error for sign in _LOST) and not _raised(error) and not is_damage(error)
-
-
-def is_slow(error: str) -> bool:
-    """Return whether a query failed because its Python process did not start within Spark's ten seconds.
-
-    The limit is a constant in Spark. A busy machine may exceed it without any other fault.
-    """
-    return any(sign in error for sign in _SLOW) and not _raised(error)
-
-
-def _raised(error: str) -> list[re.Match[str]]:
-    """Return the exceptions raised by Python code, from Spark's description of a failure."""
-    return [match for match in _RAISED.finditer(error) if "SparkException" not in match[1]]
-
-
-def describe_failure(unit: str, error: str) -> str:
-    """Return one line for a query's failure: the last exception in our own words, without Spark's stack."""
-    if is_damage(error):
-        # The longest path that Spark names is the most specific.
-        named = max((match[1].rstrip(".:") for match in _FILE.finditer(error)), key=len, default="")
-        where = f"'{named}', or a file in it," if named else "a file under 'checkpoints' in the state"
-        return f"'{unit}' cannot go on: {where} is missing or damaged; {RESTORE}"
-    found = _raised(error)
-    kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
-    return text if kind in _OURS else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
-
-
-def _describe_stopped(unit: str) -> str:
-    """Return one line for a query that was stopped from outside the run."""
-    return (
-        f"'{unit}' was stopped on Spark from outside of the run: by stop() of its streaming query or of the Spark "
-        "session; hw.Control().stop() ends a run in order"
-    )
-
-
-def describe_gone(state: str | None) -> str:
-    """Return one line for a JVM that has ended."""
-    goes_on = "the same command goes on from there" if state else "with --state, a run can go on after that"
-    return (
-        "Spark's JVM has ended amid the run: was it killed, or short of memory (--conf spark.driver.memory=4g)? "
-        f"Nothing was written to files; {goes_on}"
-    )

@@ -275,6 +275,7 @@ class QueryReading(Reading):
         marked = [self._marked(one) for one in self.queries]
         asking = np.array([unit.asking for unit in self.queries], np.bool_)
         box_waiting, box_oldest = self._by_box(counts, oldest)
+        held = np.array([unit.held for unit in self.queries], np.bool_)
         starting = np.array([unit.starting for unit in self.queries], np.bool_)
         free = max(0, self.workers - int((~asking & ~starting).sum()))
         self.looks += 1
@@ -282,7 +283,7 @@ class QueryReading(Reading):
         return Snapshot(
             now=now,
             layout=self.layout,
-            ready=frozen(asking & ((counts > 0) | np.array(marked, np.bool_))),
+            ready=frozen(asking & ~held & ((counts > 0) | np.array(marked, np.bool_))),
             waiting=frozen(counts),
             oldest=frozen(oldest),
             box_ready=frozen(box_waiting > 0),
