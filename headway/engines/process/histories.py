@@ -18,7 +18,7 @@ from headway.engines.alteration import History as Wanted
 from headway.engines.process.runtime import Runtime
 from headway.errors import HeadwayError, RunError
 from headway.history import History, Kept, Plan, Reader, Writers
-from headway.living.since import Since
+from headway.living.since import ALL, Since
 from headway.network import Point
 from headway.storage.branches import Branch, part_of
 from headway.storage.temporary import make_temporary, remove_temporary
@@ -190,28 +190,34 @@ class Histories:
             if not all(one.progress() >= seam or one.branch.live for one in some):
                 rest.append((seam, now, some))
                 continue
-            begin = max(self.begins(one.history.point, one.history.since, seam) for one in some)
+            begun = some[0].history.begun
+            try:
+                begin = max(self._begins(one.history, seam) for one in some)
+            except HeadwayError as error:  # whoever asked takes the fragment out again
+                for one in some:
+                    one.branch.give_up()
+                if begun is not None:
+                    begun.set_exception(error)
+                continue
             for history, branch, progress in some:
-                reader = self._open[history.point].follow(begin - 1, history.key)
+                reader = self.of(history.point).follow(begin - 1, history.key)
                 branch.queue.progress = begin - 1
                 self._catching.append(CatchUp(branch, reader, now, seam if history.ends else None, progress))
+            if begun is not None:
+                begun.set_result(begin)
         self._asked = rest
 
-    def begins(self, point: str, since: Since | None, seam: int) -> int:
-        """Return the arrival number from which a fragment reads."""
-        return self._open[point].first_since(_limit(since), seam).number
-
-    def check(self, point: str, since: Since | None) -> None:
-        """Raise a RunError if a point does not have so much history. Thread-safe."""
-        self.of(point)
-        history = self._open[point]
-        found = history.first_since(_limit(since))
-        if not found.complete and since is not None and since != Since():
+    def _begins(self, wanted: Wanted, seam: int) -> int:
+        """Return from which arrival number on a box reads; raise a RunError if that is not kept any more."""
+        history, since = self.of(wanted.point), wanted.since
+        found = history.first_since(_limit(since), seam)
+        if not found.complete and since is not None and since != ALL:
             oldest = "nothing" if found.time is None else f"what is not older than {history.kept.shown(found.time)}"
             raise RunError(
-                f"point '{point}' does not keep so much: since {since} needs older tuples than there are; it has "
-                f"{oldest}; ask for less, or for all that there is (since: all)"
+                f"point '{wanted.point}' does not keep so much: since {since} needs older tuples than there are; it "
+                f"has {oldest}; ask for less, or for all that there is (since: all)"
             )
+        return found.number
 
     def table(self, point: str) -> pa.Table:
         """Return all that a point keeps. Thread-safe."""
