@@ -134,21 +134,6 @@ def test_other_tools_read_them_as_they_are(tmp_path: Path) -> None:
     assert groups[0][0] <= 2
 
 
-@pytest.mark.slow
-def test_spark_reads_them_as_they_are(tmp_path: Path) -> None:
-    from pyspark.sql import SparkSession
-
-    place, file, kept = example(tmp_path)
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    try:
-        frame = spark.read.parquet(str(tmp_path / NAME))
-        assert frame.columns == ["sid", "time", "v", NUMBER, PLACE, STAMP]
-        expected = sum(len(train) for train in read_files(place, [file], kept, key=17))
-        assert frame.where("sid = 17").count() == expected
-    finally:
-        spark.stop()
-
-
 def test_a_lookup_reads_only_what_it_needs(tmp_path: Path) -> None:
     place, file, kept = example(tmp_path)
     hidden = tmp_path / "other"
