@@ -24,11 +24,13 @@ from headway.errors import InputError, RunError
 from headway.history import (
     START,
     History,
+    HistoryFile,
     Kept,
     Layout,
     Position,
     Reader,
     Writers,
+    file_name,
     read_files,
     through,
     write_file,
@@ -243,13 +245,23 @@ def test_since_reaches_back_further_than_what_is_kept(tmp_path: Path) -> None:
 
 def test_files_written_elsewhere_can_be_adopted(history: History) -> None:
     fill(history, 300)
-    files = [write_file(history.place, f"executor-{first}.parquet", KEYED, train(first)) for first in (300, 400)]
-    with pytest.raises(ValueError, match="which is not after"):
-        history.adopt(files[::-1])
-    history.adopt(files)
+
+    def written(first: int, count: int = 100, tag: str = "unit1b7") -> HistoryFile:
+        return write_file(history.place, file_name(Position(first, 0), tag), KEYED, train(first, count))
+
+    history.adopt([written(300), written(400)])
     assert history.edge == history.durable == (499, 0)
-    fill(history, 600)
-    assert numbers(history.read()) == list(range(600))
+    history.adopt([written(300, 200, "again"), written(500)])  # repeated after a crash
+    assert [file.first.number for file in history.files] == [0, 300, 400, 500]
+    assert not list(Path(history.place.base).glob("*again*"))
+    with pytest.raises(ValueError, match=r"begins at .*number=550.* which is not after .*number=599"):
+        history.adopt([written(550)])
+    history.append(train(600))
+    with pytest.raises(ValueError, match="flush before"):
+        history.adopt([written(700)])
+    history.flush()
+    fill(history, 900)
+    assert numbers(history.read()) == list(range(900))
     found = read_files(history.place, history.files, KEYED, key=7)
     assert [number for one in found for number in one.numbers.tolist()] == numbers(history.read(key=7))
 
@@ -268,6 +280,7 @@ def test_unlisted_files_are_removed_and_others_stay(tmp_path: Path) -> None:
         fill(history, 300)
         listed = history.files[0].name
         shutil.copy(tmp_path / listed, tmp_path / "000000000300-0-000099.parquet")
+        shutil.copy(tmp_path / listed, tmp_path / file_name(Position(300, 0), "executor"))
         (tmp_path / "000000000300-0-000100.parquet.tmp").write_bytes(b"half")
         (tmp_path / "mine.parquet").write_bytes(b"a user's")
     with store(tmp_path, KEYED) as history:
