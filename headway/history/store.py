@@ -144,6 +144,7 @@ class History:
                 raise self._blame(error) from error
             listed = {file.name for file in self._manifest.files} | self._doomed
             self._delete([file.name for file in files if file not in new and file.name not in listed])
+        self._writers.request(self)  # it may merge them
 
     def cut(self, upto: int) -> None:
         """Forget what comes after an arrival number: what a restart will number anew. For use right after opening.

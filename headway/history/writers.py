@@ -46,8 +46,6 @@ class Writers:
         self._holding: dict[Written, None] = {}
         self._busy: set[Written] = set()
         self._started: list[threading.Thread] = []
-        self._hurried = False
-        """Whether all that have tuples were told to write since there was much room."""
         self._closed = False
         self._readers: ThreadPoolExecutor | None = None
 
@@ -69,9 +67,7 @@ class Writers:
         """Count bytes that wait to be written; return whether there was room for them."""
         with self._changed:
             self._waiting += bytes
-            if self.behind and not self._hurried:
-                self._hurried = True
-                self._due |= self._holding
+            if self.behind and not self._due:
                 self._changed.notify_all()
             return self._waiting <= self.limit
 
@@ -79,7 +75,6 @@ class Writers:
         """Count bytes that do not wait any more."""
         with self._changed:
             self._waiting -= bytes
-            self._hurried = self._hurried and self.behind
             self._changed.notify_all()
 
     def wait_for_room(self, until: Callable[[], bool]) -> None:
@@ -159,6 +154,8 @@ class Writers:
         with self._changed:
             while not self._closed:
                 self._age()
+                if self.behind and not self._due:
+                    self._due |= self._holding
                 for history in self._due:
                     if history not in self._busy:
                         del self._due[history]
