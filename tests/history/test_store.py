@@ -39,7 +39,7 @@ from headway.network.schema import Schema
 from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import Place
 from headway.trains import Train, constant
-from tests.history.helpers import TINY, moment, store
+from tests.history.helpers import TINY, make_train, moment, store
 
 SCHEMA = Schema.parse("sid int, time bigint, v double")
 KEYED = Kept(SCHEMA, "sid", "time")
@@ -551,3 +551,52 @@ def test_a_history_may_be_elsewhere() -> None:
                 at for at in range(first + 1000) if 7 <= at * 7919 % 50 <= 8
             ]
     assert len(place.files("")) == len(history.files) + 1
+
+
+def test_a_number_whose_later_tuples_are_kept_is_kept_whole(tmp_path: Path) -> None:
+    """Files may end within an arrival number; a duration covers whole ones."""
+    kept = Kept(SCHEMA, "sid", "time", Duration.parse("2s"))
+    with store(tmp_path, kept) as history:
+        rows = [(0, 0, 0.0), (5, 1, 1.0), (5, 9, 2.0), (6, 9, 3.0)]
+        for number, moment_, value in rows:
+            history.append(make_train(SCHEMA, [(1, moment_, value)], [number], [0]))
+            history.flush()
+        assert [one.columns[2].values.tolist() for one in history.read()] == [[1.0], [2.0], [3.0]]
+        assert [file.first for file in history.files] == [(5, 0), (5, 1), (6, 0)]
+
+
+def test_a_reader_ends_where_it_should(history: History) -> None:
+    fill(history, 600)
+    history.append(train(600))
+    for upto in (250, 299, 649, 10_000):
+        reader = history.read(upto=upto)
+        assert numbers(reader) == list(range(min(upto, 699) + 1))
+        assert reader.position == min(through(upto), Position(699, 0))
+
+
+def test_merged_files_know_of_tuples_without_a_time(tmp_path: Path) -> None:
+    schema = Schema.parse("sid int, time bigint")
+    layout = Layout(flush=4_000, largest=30_000, merge=3)
+    with store(tmp_path, Kept(schema, "sid", "time"), layout=layout) as history:
+        for number in range(3):
+            history.append(make_train(schema, [(1, number or None)], [number], [0]))
+            history.flush()
+        merge_all(history)
+        assert [file.untimed for file in history.files] == [1]
+        assert history.first_since(0).number == 1
+
+
+def test_all_points_are_written_when_memory_is_short(tmp_path: Path) -> None:
+    """Also those that nobody appends to any more: who needs the memory must not wait for their patience."""
+    with Writers(limit=100_000, patience=1000 * SECOND) as writers:
+        layout = Layout(flush=10**6)
+        points = [History(str(tmp_path / str(at)), KEYED, writers, layout, sync=False) for at in range(2)]
+        points[0].append(train(0, 1000))
+        assert not points[0].behind
+        points[1].append(train(0, 500))
+        until = stopwatch() + 10 * SECOND
+        while points[0].unwritten and stopwatch() < until:
+            time.sleep(0.01)
+        assert points[0].unwritten == 0
+        for point in points:
+            point.close()
