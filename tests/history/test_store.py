@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import Place
 from headway.trains import Train, constant
 from tests.history.helpers import TINY, make_train, moment, store
+from tests.searching import THOROUGH
 
 SCHEMA = Schema.parse("sid int, time bigint, v double")
 KEYED = Kept(SCHEMA, "sid", "time")
@@ -600,3 +601,67 @@ def test_all_points_are_written_when_memory_is_short(tmp_path: Path) -> None:
         assert points[0].unwritten == 0
         for point in points:
             point.close()
+
+
+@pytest.mark.parametrize("keep", [1500, Duration.parse("150s")])
+def test_readers_of_all_kinds_while_files_come_and_go(tmp_path: Path, keep: int | Duration) -> None:
+    """Each sees the arc from where it began, without gaps, whatever is merged and deleted meanwhile."""
+    count = 1_000_000 if THOROUGH else 30_000
+    errors: list[BaseException] = []
+    kept = Kept(SCHEMA, "sid", "time", keep)
+    with (
+        Writers(patience=SECOND // 100, threads=2) as writers,
+        History(str(tmp_path), kept, writers, SMALL, sync=False) as history,
+    ):
+        done = threading.Event()
+
+        def follow(start: int, ahead: bool) -> None:
+            chance = np.random.default_rng(start)
+            reader = history.follow(ahead=ahead)
+            last: int | None = None
+            while not done.is_set() or last is None or last < count - 1:
+                got = reader.next(int(chance.integers(1, 900)), wait=bool(chance.integers(0, 2)))
+                if got is not None:
+                    found = got.numbers.tolist()
+                    assert last is None or found[0] == last + 1
+                    assert found == list(range(found[0], found[-1] + 1))
+                    last = found[-1]
+            assert reader.position == history.edge
+
+        def ask(seed: int) -> None:
+            chance = np.random.default_rng(seed)
+            while not done.is_set():
+                key = int(chance.integers(0, 50))
+                edge = history.edge.number
+                found = numbers(history.read(upto=edge, key=key, ahead=bool(chance.integers(0, 2))))
+                assert all(number * 7919 % 50 == key for number in found)
+                assert len(found) <= 1600 // 50
+                assert not found or found[-1] > edge - 50
+                since = history.first_since(Duration.parse("20s"), edge)
+                assert since.number >= max(0, (edge // 10 - 20) * 10)  # more if much was appended meanwhile
+                assert history.plan(key).files >= 0
+
+        def caught(work: Callable[..., None], *arguments: Any) -> None:
+            try:
+                work(*arguments)
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        works: list[tuple[Any, ...]] = [(follow, 1, False), (follow, 2, True), (ask, 3), (ask, 4)]
+        threads = [threading.Thread(target=caught, args=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for first in range(0, count, 100):
+            history.append(train(first))
+            if history.behind:
+                time.sleep(0.001)
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert history.failed is None
+        history.flush()
+        left = {path.name for path in tmp_path.glob("*.parquet")}
+        assert left == {file.name for file in history.files} | history._doomed
+        assert not history._used
