@@ -113,6 +113,11 @@ class History:
         if failed is not None or not size:
             return
         room = self._writers.take(size)
+        if self._writers.inline:
+            if full or not room:
+                with self._working:
+                    self._guarded(self._write)
+            return
         if begins:
             self._writers.hold(self)
         if full or not room:

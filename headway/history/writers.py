@@ -33,7 +33,8 @@ class Writers:
     """Threads that histories share, and the memory that may wait for them. A context manager that closes.
 
     `limit` is in bytes. `patience` (nanoseconds) is how long tuples wait for others. Threads start when they are
-    needed first, and are daemons.
+    needed first, and are daemons. With no threads, who appends writes files itself, and nothing is merged unless
+    `work` is called: every run does the same at the same moments.
     """
 
     def __init__(self, limit: int = LIMIT, threads: int = 1, patience: int = PATIENCE) -> None:
@@ -48,6 +49,11 @@ class Writers:
         self._started: list[threading.Thread] = []
         self._closed = False
         self._readers: ThreadPoolExecutor | None = None
+
+    @property
+    def inline(self) -> bool:
+        """Whether who appends writes files itself."""
+        return self._threads == 0
 
     @property
     def waiting(self) -> int:

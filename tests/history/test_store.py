@@ -325,7 +325,7 @@ def test_another_point_is_refused(tmp_path: Path, kept: Kept, message: str) -> N
 
 
 def test_damage_is_found_when_opening(tmp_path: Path) -> None:
-    with store(tmp_path, KEYED) as history:
+    with store(tmp_path, KEYED, layout=SMALL) as history:
         fill(history, 300)
         file = tmp_path / history.files[0].name
     whole = file.read_bytes()
@@ -665,3 +665,17 @@ def test_readers_of_all_kinds_while_files_come_and_go(tmp_path: Path, keep: int 
         left = {path.name for path in tmp_path.glob("*.parquet")}
         assert left == {file.name for file in history.files} | history._doomed
         assert not history._used
+
+
+def test_without_threads_who_appends_writes(tmp_path: Path) -> None:
+    with Writers(threads=0, limit=100_000) as writers:
+        points = [store(tmp_path / str(at), KEYED, writers, SMALL) for at in range(5)]
+        for first in range(0, 5000, 100):
+            for point in points:
+                point.append(train(first))
+                assert writers.waiting < 150_000
+        assert all(len(point.files) > 3 for point in points)
+        assert [numbers(point.read()) for point in points] == [list(range(5000))] * 5
+        for point in points:
+            point.close()
+        assert writers.waiting == 0
