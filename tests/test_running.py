@@ -77,7 +77,7 @@ def test_a_full_inbox_refuses_what_does_not_want_to_wait(run: Running) -> None:
         inbox._waiting += 5  # type: ignore[union-attr]
     for options in ({"wait": False}, {"timeout": 0.02}):
         with pytest.raises(InputError, match="no room for 2 tuples"):
-            run.push("s", rows(0, 2), **options)  # type: ignore[arg-type]
+            run.push("s", rows(0, 2), **options)
     with inbox._room:  # type: ignore[union-attr]
         inbox._waiting -= 5  # type: ignore[union-attr]
     run.resume()

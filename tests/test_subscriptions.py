@@ -98,5 +98,5 @@ def test_a_failed_run_is_an_error_after_what_was_heard() -> None:
 
 
 def test_an_unknown_way_lists_the_choices() -> None:
-    with pytest.raises(OutputError, match="fail, drop, wait|drop, fail, wait"):
+    with pytest.raises(OutputError, match=r"fail, drop, wait|drop, fail, wait"):
         Subscription("o", slow="x")

@@ -151,7 +151,7 @@ class Inbox(Reader):
         with self._room:
             if not self._offers:
                 return None if self._ended or self._closed is not None else Chunk(_nothing(self.schema))
-            batch, arrived = self._offers.popleft()
+            batch, arrived, *_ = self._offers.popleft()
             self._waiting -= batch.num_rows
             self._entered.append((batch.num_rows, arrived))
             self._room.notify_all()

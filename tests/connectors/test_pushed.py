@@ -145,7 +145,7 @@ def test_the_end_wakes_who_waits_for_room() -> None:
     inbox = Inbox("s", SCHEMA, limit=1)
     inbox.offer(batch(1))
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(inbox.offer, batch(2))
+        waiting = pool.submit(inbox.offer, batch(2), True, 20)
         inbox.end()
         with pytest.raises(InputError, match="has ended"):
             waiting.result(20)
@@ -168,7 +168,7 @@ def test_nobody_waits_for_a_run_that_is_over() -> None:
 def test_many_threads_push() -> None:
     inbox, count = Inbox("s", SCHEMA, limit=10), 200
     with ThreadPoolExecutor(4) as pool:
-        given: list[Future[Future[int]]] = [pool.submit(inbox.offer, batch(at)) for at in range(count)]
+        given: list[Future[Future[int]]] = [pool.submit(inbox.offer, batch(at), True, 20) for at in range(count)]
         seen: list[int] = []
         while len(seen) < count:
             seen += let_in(inbox, len(seen))
