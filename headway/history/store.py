@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from headway.clock import stopwatch
 from headway.columns import Column
+from headway.durations import Duration
 from headway.errors import RunError, raised
 from headway.history.coverage import Since, View
 from headway.history.files import Layout, merge_files, write_file

@@ -122,7 +122,7 @@ def test_history_and_what_comes_meet_without_gap_or_duplicate() -> None:
     branch.queue.push(train([0, 1]))  # from the history
     assert branch.progress(3) == 1
     assert not branch.fold()
-    branch.join(lambda: train([2], 3))
+    branch.join(lambda: [train([2], 3)])
     main.push(train([4], 6))
     assert branch.progress(9) == 9
     got = branch.cursor.take(10)
