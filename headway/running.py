@@ -25,10 +25,11 @@ from headway.engines.carrier import Run
 from headway.engines.control import Alter, Ask, Control, Pause, Resume, StepOnce
 from headway.engines.opening import Destination, check_files, destination_of, open_reader, permit
 from headway.engines.runs import RunResult, Status, make_engine
-from headway.errors import InputError, NetworkError, OutputError, RunError, check_known
+from headway.errors import HeadwayError, InputError, NetworkError, OutputError, RunError, check_known
 from headway.files import load
 from headway.living.changes import Changes, compare
 from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
+from headway.living.since import ALL
 from headway.network import Network, arc_name
 from headway.options.table import RunOptions
 from headway.runner import AnyNetwork, Prepared, prepare
@@ -432,6 +433,8 @@ class Running:
         """Attach a fragment: boxes and outputs whose inputs are points, views or arcs of the network.
 
         `since` and `until` override what the fragment says: how much history it gets, and whether its input ends now.
+        If older tuples are asked for than are kept, this is refused; to know that, it waits until everything before the
+        seam has passed the points.
         """
         read = self._read_fragment(fragment, **options)
         with self._changing:
@@ -442,6 +445,14 @@ class Running:
             ends = {attached.outputs[name]: end for name, end in attached._done.items()}
             alter, _ = self._alter(wanted, f"attach {read.name}", at, histories=histories, listeners=ends)
             self._attached[read.name] = attached
+        bounded = read.since not in (None, ALL)
+        begun = next((one.begun for one in histories.values() if bounded and not self._virtual), None)
+        if begun is not None:  # how far back it goes is known once what came before the seam has passed the points
+            try:
+                self._wait(begun)
+            except HeadwayError:
+                attached.detach()
+                raise
         return attached
 
     def _histories(self, fragment: Fragment, network: Network) -> dict[tuple[str, int], History]:
@@ -453,17 +464,18 @@ class Running:
         checked = check(network, self._checked.functions, self._settings.tables, contact=True)
         check_since(fragment, checked)
         specs = {box.name: box.spec for box in checked.order}
+        begun: Future[int] = Future()
         for box, points in starts.items():
             for place, name in points.items():
                 point = checked.network.point(name)
                 ports = frozenset(port for port in specs[box].ports if checked.consumers[arc_name(box, port)])
                 schema = checked.arcs[checked.points[name]]
                 key = None if point.key is None else specs[box].lookup(point.key, schema, ports)
-                found[box, place] = History(name, fragment.since, key, fragment.until_now)
+                found[box, place] = History(name, fragment.since, key, fragment.until_now, begun)
         if not self._virtual:
             histories = self._carrier_now().histories
-            for one in found.values():
-                histories.check(one.point, one.since)
+            for name in {one.point for one in found.values()}:
+                histories.of(name)
         return found
 
     def explain(self, fragment: str | Path | Mapping[str, Any] | Fragment, **options: Any) -> str:

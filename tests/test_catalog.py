@@ -270,3 +270,25 @@ def test_bad_declarations_are_named() -> None:
         Statistics(2).declare(declared(1, 2), declared(1))
     with pytest.raises(HeadwayError, match="declared selectivity of box 1 is below 0"):
         Statistics(2).declare(selectivity=declared(NAN, -1))
+
+
+def test_statistics_go_on_in_another_network() -> None:
+    before, after = Statistics(3), Statistics(2)
+    before.report(2, 40, 10, 8_000, 400)
+    before.report(0, 7, 7, 70, 7)
+    after.take_over(before, [(1, 2)])
+    was, now = before.readings(), after.readings()
+    for name in ("tuples_in", "tuples_out", "busy", "cost", "selectivity"):
+        one, other = getattr(was, name), getattr(now, name)
+        assert other[1] == one[2], name
+    assert now.tuples_in[0] == 0
+    after.report(1, 40, 10, 8_000, 400)
+    assert after.readings().tuples_in[1] == 80
+    assert before.readings().tuples_in[2] == 40
+
+
+def test_nothing_goes_on_if_all_is_new() -> None:
+    before, after = Statistics(1), Statistics(1)
+    before.report(0, 40, 10, 8_000, 400)
+    after.take_over(before, [])
+    assert after.readings().tuples_in.tolist() == [0]

@@ -66,3 +66,23 @@ def test_a_line_through_points_that_lie_on_one() -> None:
     sums = np.array([3, n.sum(), t.sum(), (n * n).sum(), (n * t).sum()])
     assert float(slope(sums)) == pytest.approx(2)
     assert np.isnan(slope(np.array([2, 8.0, 10, 32, 40])))  # both of the same size
+
+
+def test_rates_go_on_in_another_network() -> None:
+    before = Rates(3, 0, HALF_LIFE)
+    _read(before, [10, 20, 30], SECOND)
+    after = Rates(2, None, HALF_LIFE)
+    after.take_over(before, np.array([1]), np.array([2]))
+    assert after.latest.tolist() == [0, pytest.approx(30)]
+    same = _read(before, [10, 20, 90], 2 * SECOND)
+    assert _read(after, [5, 90], 2 * SECOND)[1] == pytest.approx(same[2])
+
+
+def test_a_counter_that_is_new_begins_at_zero() -> None:
+    before = Rates(1, 0, HALF_LIFE)
+    _read(before, [1000], SECOND)
+    after = Rates(2, None, HALF_LIFE)
+    after.take_over(before, np.array([0]), np.array([0]))
+    for at in range(2, 400):
+        found = _read(after, [1000 * at, 50 * (at - 1)], at * SECOND)
+    assert found == pytest.approx([1000, 50])

@@ -25,6 +25,9 @@ class Offer(NamedTuple):
     batch: pa.RecordBatch
     arrived: Future[int]
     """Gets the arrival number of its last tuple."""
+    client: str | None = None
+    before: Sent | None = None
+    """What the client had sent before, if it numbers its pushes."""
 
 
 class Sent(NamedTuple):
@@ -72,24 +75,30 @@ class Inbox(Reader):
         Without room it waits, up to `timeout` seconds; not at all if `wait` is False. The same `sequence` of a client
         is taken once: a repetition returns the number of the first.
         """
+
+        def sent() -> Sent | None:
+            found = None if client is None else self.clients.get(client)
+            return found if found is not None and sequence is not None and sequence <= found.sequence else None
+
+        fits = self._fits(batch.num_rows)
         with self._room:
-            if client is not None and sequence is not None:
-                sent = self.clients.get(client)
-                if sent is not None and sequence <= sent.sequence:
-                    return sent.arrived
-            if not self._room.wait_for(self._fits(batch.num_rows), timeout if wait else 0):
+            # The same may also enter while this one waits.
+            room = self._room.wait_for(lambda: sent() is not None or fits(), timeout if wait else 0)
+            if (same := sent()) is not None:
+                return same.arrived
+            if not room:
                 raise InputError(
                     f"source '{self.name}': there is no room for {batch.num_rows} tuples, as {self._waiting} wait to "
                     "be let in; push more slowly, or wait for room"
                 )
             self._check_open()
             arrived: Future[int] = Future()
+            before = None
             if client is not None and sequence is not None:
-                sent = self.clients.get(client)
-                if sent is not None and sequence <= sent.sequence:  # it came while this one waited
-                    return sent.arrived
+                before = self.clients.get(client)
                 self.clients[client] = Sent(sequence, arrived)
-            self._offers.append(Offer(batch, arrived))
+                self._room.notify_all()
+            self._offers.append(Offer(batch, arrived, client, before))
             self._waiting += batch.num_rows
         if self.wake is not None:
             self.wake.set()
@@ -98,12 +107,15 @@ class Inbox(Reader):
     def withdraw(self, arrived: Future[int]) -> None:
         """Take back a batch that waits to be let in, because the caller waits no longer; nothing if it has entered."""
         with self._room:
-            kept = [one for one in self._offers if one.arrived is not arrived]
-            if len(kept) == len(self._offers):
+            mine = next((one for one in self._offers if one.arrived is arrived), None)
+            if mine is None:
                 return
-            self._offers = deque(kept)
-            self._waiting = sum(one.batch.num_rows for one in kept)
-            self.clients = {client: sent for client, sent in self.clients.items() if sent.arrived is not arrived}
+            self._offers = deque([one for one in self._offers if one is not mine])
+            self._waiting -= mine.batch.num_rows
+            if mine.client is not None and self.clients[mine.client].arrived is arrived:
+                del self.clients[mine.client]
+                if mine.before is not None:
+                    self.clients[mine.client] = mine.before
             self._room.notify_all()
         arrived.set_exception(
             InputError(f"source '{self.name}': there was no room in time, and it was not let in; the run is held up")
@@ -139,7 +151,7 @@ class Inbox(Reader):
         with self._room:
             if not self._offers:
                 return None if self._ended or self._closed is not None else Chunk(_nothing(self.schema))
-            batch, arrived = self._offers.popleft()
+            batch, arrived, *_ = self._offers.popleft()
             self._waiting -= batch.num_rows
             self._entered.append((batch.num_rows, arrived))
             self._room.notify_all()

@@ -7,6 +7,7 @@ the loop only exchanges what is ready.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,8 @@ class History:
     """The storage keys that it needs: a value, or a pair of bounds; None: all."""
     ends: bool = False
     """Whether its input ends at the seam."""
+    begun: Future[int] | None = None
+    """Gets the arrival number from which on it reads, or why it cannot."""
 
 
 @dataclass(frozen=True, slots=True)

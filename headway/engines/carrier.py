@@ -61,8 +61,8 @@ def giving(checked: CheckedNetwork, settings: RunSettings, clock: Clock) -> Iter
 class KeptHistories(Protocol):
     """What connection points keep, for whoever prepares a change; thread-safe."""
 
-    def check(self, point: str, since: Since | None) -> None:
-        """Raise a RunError if a point does not have so much history."""
+    def of(self, point: str) -> object:
+        """Return the history of a point; raises why it has failed."""
 
     def table(self, point: str) -> pa.Table:
         """Return all that a point keeps."""

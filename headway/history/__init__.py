@@ -6,7 +6,7 @@ from headway.history.footers import Footers
 from headway.history.kept import NUMBER, PLACE, STAMP, START, Kept, Position, through
 from headway.history.keys import NULL
 from headway.history.loading import read_files
-from headway.history.manifest import FORMAT
+from headway.history.manifest import FORMAT, file_name
 from headway.history.plans import Plan
 from headway.history.readers import Reader
 from headway.history.records import HistoryFile
@@ -32,6 +32,7 @@ __all__ = [
     "Rows",
     "Since",
     "Writers",
+    "file_name",
     "read_files",
     "through",
     "write_file",

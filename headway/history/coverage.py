@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class View:
     files: Sequence[HistoryFile]
     parts: Sequence[Part]
     dropped: Dropped
+    read: dict[str, Rows] = field(default_factory=dict)
+    """By file, what was read of it for this view: positions and times."""
 
     @property
     def rows(self) -> int:
@@ -70,7 +72,7 @@ class View:
             if count < file.rows and file.dense:
                 return Position(file.first.number + count - 1, 0)
             if count < file.rows:
-                return self._load(file, START, END, ()).position(count - 1)
+                return self._read(file, START, END).in_order().position(count - 1)
             count -= file.rows
         for part in self.parts:
             if count <= len(part):
@@ -85,7 +87,7 @@ class View:
             if file.last <= upto:
                 highs.append(file.high)
             elif file.first <= upto:
-                highs.append(_high(extent(moments(self.kept, self._load(file, START, upto)))))
+                highs.append(_high(extent(moments(self.kept, self._read(file, START, upto)))))
         for part in self.parts:
             if part.last <= upto:
                 highs.append(_high(part.span(self.kept)))
@@ -110,7 +112,7 @@ class View:
             times = moments(self.kept, rows)
             found = np.flatnonzero((times.values >= limit) & times.is_valid())
             if len(found):
-                return int(rows.numbers[found[0]])
+                return int(rows.numbers[found].min())
         return None
 
     def _units(self, after: Position, upto: Position) -> Iterator[HistoryFile | Part]:
@@ -126,7 +128,7 @@ class View:
                 return unit.first
             rows = self._read(unit, after, upto)
             if len(rows):
-                return rows.position(0)
+                return rows.in_order().position(0)
         return None
 
     def smallest(self, after: Position, upto: Position) -> Moment | None:
@@ -172,14 +174,14 @@ class View:
         return (high is not None and high >= limit) or self.first_at_least(limit, START, kept) is not None
 
     def _read(self, unit: HistoryFile | Part, after: Position, upto: Position) -> Rows:
-        """Return tuples of a file or a part, in order, with their times."""
-        return self._load(unit, after, upto) if isinstance(unit, HistoryFile) else _cut(unit.rows(), after, upto)
-
-    def _load(self, file: HistoryFile, after: Position, upto: Position, columns: tuple[int, ...] | None = None) -> Rows:
-        """Return tuples of a file, in order, with their times, or with these columns only."""
-        if columns is None:
-            columns = () if self.kept.time is None else (self.kept.schema.index(self.kept.time),)
-        return load(self.place, file, self.kept, after, upto, None, columns, self.footers).rows
+        """Return tuples of a file or a part with their times, in any order."""
+        if isinstance(unit, Part):
+            return _cut(unit.rows(), after, upto)
+        if unit.name not in self.read:
+            times = () if self.kept.time is None else (self.kept.schema.index(self.kept.time),)
+            loaded = load(self.place, unit, self.kept, columns=times, footers=self.footers, ordered=False)
+            self.read[unit.name] = loaded.rows
+        return _cut(self.read[unit.name], after, upto)
 
 
 def _cut(rows: Rows, after: Position, upto: Position) -> Rows:

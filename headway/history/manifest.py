@@ -22,7 +22,7 @@ from headway.storage.filesystems import FAILURES, Place, reason
 FORMAT = 1
 """The version of the files and of the manifest."""
 MANIFEST = "manifest.jsonl"
-_OWN = re.compile(r"(\d{12,}-\d+-\d{6,}\.parquet|manifest\.jsonl)(\.tmp)?")
+_OWN = re.compile(r"(\d{12,}-\d+-\w+\.parquet|manifest\.jsonl)(\.tmp)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,15 @@ class Manifest:
 
     def name(self, first: Position) -> str:
         """Return the name of the next file."""
-        return f"{first.number:012d}-{first.place}-{self.serial:06d}.parquet"
+        return file_name(first, f"{self.serial:06d}")
+
+
+def file_name(first: Position, tag: str) -> str:
+    """Return the name of a file that begins at a position; the tag, letters and digits, makes it unique.
+
+    Files with such names are removed on opening if the manifest does not list them.
+    """
+    return f"{first.number:012d}-{first.place}-{tag}.parquet"
 
 
 def write_manifest(place: Place, kept: Kept, manifest: Manifest, sync: bool) -> None:

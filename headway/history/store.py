@@ -18,22 +18,18 @@ from headway.errors import RunError, raised
 from headway.history.coverage import Since, View
 from headway.history.files import Layout, merge_files, write_file
 from headway.history.footers import Footers
-from headway.history.kept import START, Kept, Moment, Position, finite_span, through
+from headway.history.kept import START, Kept, Position, through
 from headway.history.keys import Keys
 from headway.history.loading import Loaded, load
 from headway.history.manifest import MANIFEST, Manifest, open_manifest, write_manifest
 from headway.history.plans import Plan
+from headway.history.policy import neighbours, uncovered
 from headway.history.readers import Reader
 from headway.history.records import END, HistoryFile, overlaps, position
 from headway.history.tail import Part, Tail, join_parts
 from headway.history.writers import Writers
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, locate, reason
 from headway.trains import Train
-
-_RECENT = 256
-"""Files are merged among so many of the newest."""
-_SHARE = 4
-"""A file holds at most such a part of what is kept, so that not much more stays on disk."""
 
 
 class History:
@@ -119,6 +115,11 @@ class History:
         if failed is not None or not size:
             return
         room = self._writers.take(size)
+        if self._writers.inline:
+            if full or not room:
+                with self._working:
+                    self._guarded(self._write)
+            return
         if begins:
             self._writers.hold(self)
         if full or not room:
@@ -127,22 +128,30 @@ class History:
             self._writers.wait_for_room(lambda: self.failed is not None)
 
     def adopt(self, files: Sequence[HistoryFile]) -> None:
-        """List files that `write_file` wrote elsewhere to this place, in order, after everything that is kept.
+        """List files that `write_file` wrote elsewhere to this place, under names that `file_name` gave, in order.
 
-        Raises a ValueError if they do not come after that, and a RunError if the manifest cannot be written.
+        They come after everything that is kept; those that do not, because work was repeated after a crash, are left
+        out. Raises a ValueError if one does so in part, or if tuples wait in memory, and a RunError if the manifest
+        cannot be written.
         """
         with self._working:
-            last = self.edge
+            last, new = self.edge, list[HistoryFile]()
             if self._tail.parts:
                 raise ValueError("flush before adopting files")
             for file in files:
-                if file.first <= last:
+                if file.first > last:
+                    new.append(file)
+                    last = file.last
+                elif file.last > last:
                     raise ValueError(f"file '{file.name}' begins at {file.first}, which is not after {last}")
-                last = file.last
             try:
-                self._commit((*self._manifest.files, *files))
+                if new:
+                    self._commit((*self._manifest.files, *new))
             except FAILURES as error:
                 raise self._blame(error) from error
+            listed = {file.name for file in self._manifest.files} | self._doomed
+            self._delete([file.name for file in files if file not in new and file.name not in listed])
+        self._writers.request(self)  # it may merge them
 
     def cut(self, upto: int) -> None:
         """Forget what comes after an arrival number: what a restart will number anew. For use right after opening.
@@ -391,7 +400,7 @@ class History:
     def _merge(self) -> bool:
         """Merge some neighbouring files, if there are enough small ones; return whether there were."""
         manifest = self._manifest
-        run = self._run(manifest.files)
+        run = neighbours(manifest.files, self.kept, self._layout)
         if run is None:
             return False
         start, stop = run
@@ -403,30 +412,6 @@ class History:
             )
             self._commit((*files[:start], merged, *files[stop:]))
         return True
-
-    def _run(self, files: Sequence[HistoryFile]) -> tuple[int, int] | None:
-        """Return which neighbours to merge: so many that none makes up most of the result, which is not too large."""
-        layout, keep = self._layout, self.kept.keep
-        most = keep // _SHARE if isinstance(keep, int) else None
-        reach = self.kept.reach(keep) / _SHARE if isinstance(keep, Duration) else None
-        for start in range(max(0, len(files) - _RECENT), len(files) - layout.merge + 1):
-            total = rows = largest = 0
-            low: Moment | None = None
-            high: Moment | None = None
-            stop = start
-            for file in files[start:]:
-                total, rows = total + file.raw, rows + file.rows
-                low = file.low if low is None or (file.low is not None and file.low < low) else low
-                high = file.high if high is None or (file.high is not None and file.high > high) else high
-                if total > layout.largest or (most is not None and rows > most):
-                    break
-                if reach is not None and low is not None and high is not None and finite_span(low, high) > reach:
-                    break
-                largest, stop = max(largest, file.raw), stop + 1
-            size = sum([file.raw for file in files[start:stop]])
-            if stop - start >= layout.merge and 2 * largest <= size:
-                return start, stop
-        return None
 
     @contextmanager
     def _new(self, name: str) -> Iterator[None]:
@@ -441,7 +426,7 @@ class History:
         """Make files the ones that are listed, without those that nobody needs; so many parts are in them now."""
         before = self._manifest
         with self._lock:
-            gone = self._uncovered(files)
+            gone = uncovered(files, self.kept, before.dropped.high, self._floor())
         manifest = Manifest(files[gone:], before.dropped.add(files[:gone]), before.serial + 1)
         write_manifest(self.place, self.kept, manifest, self._sync)
         with self._lock:
@@ -457,30 +442,6 @@ class History:
         self._writers.give(counted - self._counted)
         self._delete(old - used)
 
-    def _uncovered(self, files: Sequence[HistoryFile]) -> int:
-        """Return how many of the oldest files `keep` does not cover, and no reader still has to read."""
-        keep, floor, gone = self.kept.keep, self._floor(), 0
-        if keep is None:
-            return 0
-        if isinstance(keep, int):
-            spare = sum([file.rows for file in files]) - keep
-            while gone < len(files) and files[gone].rows <= spare:
-                spare -= files[gone].rows
-                gone += 1
-        else:
-            highs = [self._manifest.dropped.high, *[file.high for file in files]]
-            high = max([one for one in highs if one is not None], default=None)
-            if high is None:
-                return 0
-            limit = high - self.kept.reach(keep)
-            while gone < len(files) - 1 and _is_before(files[gone], limit):
-                gone += 1
-            while gone and files[gone - 1].last.number == files[gone].first.number:  # kept with what follows
-                gone -= 1
-        while gone and files[gone - 1].last > floor:
-            gone -= 1
-        return gone
-
     def _floor(self) -> Position:
         """Return the position up to which no reader needs anything."""
         return min([reader.position for reader in self._readers if not reader.closed], default=END)
@@ -488,7 +449,3 @@ class History:
     def _delete(self, names: Sequence[str] | set[str]) -> None:
         with suppress(*FAILURES):
             self.place.delete([name for name in names if name])
-
-
-def _is_before(file: HistoryFile, limit: Moment) -> bool:
-    return file.high is None or file.high < limit

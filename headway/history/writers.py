@@ -33,7 +33,8 @@ class Writers:
     """Threads that histories share, and the memory that may wait for them. A context manager that closes.
 
     `limit` is in bytes. `patience` (nanoseconds) is how long tuples wait for others. Threads start when they are
-    needed first, and are daemons.
+    needed first, and are daemons. With no threads, who appends writes files itself, and nothing is merged unless
+    `work` is called: every run does the same at the same moments.
     """
 
     def __init__(self, limit: int = LIMIT, threads: int = 1, patience: int = PATIENCE) -> None:
@@ -46,10 +47,13 @@ class Writers:
         self._holding: dict[Written, None] = {}
         self._busy: set[Written] = set()
         self._started: list[threading.Thread] = []
-        self._hurried = False
-        """Whether all that have tuples were told to write since there was much room."""
         self._closed = False
         self._readers: ThreadPoolExecutor | None = None
+
+    @property
+    def inline(self) -> bool:
+        """Whether who appends writes files itself."""
+        return self._threads == 0
 
     @property
     def waiting(self) -> int:
@@ -69,9 +73,7 @@ class Writers:
         """Count bytes that wait to be written; return whether there was room for them."""
         with self._changed:
             self._waiting += bytes
-            if self.behind and not self._hurried:
-                self._hurried = True
-                self._due |= self._holding
+            if self.behind and not self._due:
                 self._changed.notify_all()
             return self._waiting <= self.limit
 
@@ -79,7 +81,6 @@ class Writers:
         """Count bytes that do not wait any more."""
         with self._changed:
             self._waiting -= bytes
-            self._hurried = self._hurried and self.behind
             self._changed.notify_all()
 
     def wait_for_room(self, until: Callable[[], bool]) -> None:
@@ -159,6 +160,8 @@ class Writers:
         with self._changed:
             while not self._closed:
                 self._age()
+                if self.behind and not self._due:
+                    self._due |= self._holding
                 for history in self._due:
                     if history not in self._busy:
                         del self._due[history]

@@ -71,6 +71,11 @@ class Branch:
             cursor.apart = False
             return True
 
+    def give_up(self) -> None:
+        """Take nothing more, and nothing of the past either: the consumer ends."""
+        self.close()
+        self.live = True
+
     def close(self) -> None:
         """Take nothing more."""
         self.main.forget(self)

@@ -22,15 +22,18 @@ from headway.history import (
     NUMBER,
     PLACE,
     STAMP,
+    START,
     Footers,
     HistoryFile,
     Kept,
     Layout,
     Position,
     read_files,
+    through,
     write_file,
 )
 from headway.history.files import merge_files
+from headway.history.keys import Keys
 from headway.network.schema import Schema
 from headway.storage.filesystems import Place, locate
 from headway.trains import Train
@@ -134,21 +137,6 @@ def test_other_tools_read_them_as_they_are(tmp_path: Path) -> None:
     assert groups[0][0] <= 2
 
 
-@pytest.mark.slow
-def test_spark_reads_them_as_they_are(tmp_path: Path) -> None:
-    from pyspark.sql import SparkSession
-
-    place, file, kept = example(tmp_path)
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    try:
-        frame = spark.read.parquet(str(tmp_path / NAME))
-        assert frame.columns == ["sid", "time", "v", NUMBER, PLACE, STAMP]
-        expected = sum(len(train) for train in read_files(place, [file], kept, key=17))
-        assert frame.where("sid = 17").count() == expected
-    finally:
-        spark.stop()
-
-
 def test_a_lookup_reads_only_what_it_needs(tmp_path: Path) -> None:
     place, file, kept = example(tmp_path)
     hidden = tmp_path / "other"
@@ -197,6 +185,21 @@ def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(RunError, match=f"{NAME}' is missing"):
         list(read_files(place, [file], kept))
+
+
+def test_nan_is_found_behind_the_numbers(tmp_path: Path) -> None:
+    kept = Kept(Schema.parse("k double"), "k")
+    for keys, groups in (([1.0, 2.0, 3.0, 4.0, math.nan], [1]), ([1.0, math.nan, math.nan, math.nan, None], [0, 1])):
+        place = locate(str(tmp_path))
+        rows = make_train(kept.schema, [(key,) for key in keys], list(range(5)), [0] * 5)
+        file = write_file(place, NAME, kept, rows, Layout(groups=2, least=1, most=3))
+        assert file.groups == 2
+        assert file.nans
+        footer = Footers().get(place, file, kept)
+        found = footer.groups(Keys.parse(math.nan, kept.key_type), START, through(9))
+        assert found == groups
+        (train,) = read_files(place, [file], kept, key=math.nan)
+        assert train.numbers.tolist() == [at for at, key in enumerate(keys) if key is not None and math.isnan(key)]
 
 
 def test_keys_that_do_not_fit_are_named(tmp_path: Path) -> None:

@@ -201,7 +201,9 @@ def check_since(history: History, naive: Naive, kind: str, data: st.DataObject) 
     since = data.draw(st.none() | st.integers(0, 15).map(lambda units: duration(kind, units)))
     found = history.first_since(since, upto)
     number, complete = naive.since(since, upto)
-    assert (found.number, found.complete) == (number, complete)
+    assert found.number == number
+    if upto >= history._manifest.dropped.last.number:  # for a seam before that, what belonged to it is not known
+        assert found.complete == complete
     kept = [one for one in naive.covered() if one.number <= upto]
     assert found.oldest == ((kept[0].number, kept[0].place) if kept else None)
     times = [one.time for one in kept if one.time is not None]

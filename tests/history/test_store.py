@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ from headway.errors import InputError, RunError
 from headway.history import (
     START,
     History,
+    HistoryFile,
     Kept,
     Layout,
     Position,
     Reader,
     Writers,
+    file_name,
     read_files,
     through,
     write_file,
@@ -37,7 +39,8 @@ from headway.network.schema import Schema
 from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import Place
 from headway.trains import Train, constant
-from tests.history.helpers import TINY, moment, store
+from tests.history.helpers import TINY, make_train, moment, store
+from tests.searching import THOROUGH
 
 SCHEMA = Schema.parse("sid int, time bigint, v double")
 KEYED = Kept(SCHEMA, "sid", "time")
@@ -243,13 +246,23 @@ def test_since_reaches_back_further_than_what_is_kept(tmp_path: Path) -> None:
 
 def test_files_written_elsewhere_can_be_adopted(history: History) -> None:
     fill(history, 300)
-    files = [write_file(history.place, f"executor-{first}.parquet", KEYED, train(first)) for first in (300, 400)]
-    with pytest.raises(ValueError, match="which is not after"):
-        history.adopt(files[::-1])
-    history.adopt(files)
+
+    def written(first: int, count: int = 100, tag: str = "unit1b7") -> HistoryFile:
+        return write_file(history.place, file_name(Position(first, 0), tag), KEYED, train(first, count))
+
+    history.adopt([written(300), written(400)])
     assert history.edge == history.durable == (499, 0)
-    fill(history, 600)
-    assert numbers(history.read()) == list(range(600))
+    history.adopt([written(300, 200, "again"), written(500)])  # repeated after a crash
+    assert [file.first.number for file in history.files] == [0, 300, 400, 500]
+    assert not list(Path(history.place.base).glob("*again*"))
+    with pytest.raises(ValueError, match=r"begins at .*number=550.* which is not after .*number=599"):
+        history.adopt([written(550)])
+    history.append(train(600))
+    with pytest.raises(ValueError, match="flush before"):
+        history.adopt([written(700)])
+    history.flush()
+    fill(history, 900)
+    assert numbers(history.read()) == list(range(900))
     found = read_files(history.place, history.files, KEYED, key=7)
     assert [number for one in found for number in one.numbers.tolist()] == numbers(history.read(key=7))
 
@@ -268,6 +281,7 @@ def test_unlisted_files_are_removed_and_others_stay(tmp_path: Path) -> None:
         fill(history, 300)
         listed = history.files[0].name
         shutil.copy(tmp_path / listed, tmp_path / "000000000300-0-000099.parquet")
+        shutil.copy(tmp_path / listed, tmp_path / file_name(Position(300, 0), "executor"))
         (tmp_path / "000000000300-0-000100.parquet.tmp").write_bytes(b"half")
         (tmp_path / "mine.parquet").write_bytes(b"a user's")
     with store(tmp_path, KEYED) as history:
@@ -311,7 +325,7 @@ def test_another_point_is_refused(tmp_path: Path, kept: Kept, message: str) -> N
 
 
 def test_damage_is_found_when_opening(tmp_path: Path) -> None:
-    with store(tmp_path, KEYED) as history:
+    with store(tmp_path, KEYED, layout=SMALL) as history:
         fill(history, 300)
         file = tmp_path / history.files[0].name
     whole = file.read_bytes()
@@ -538,3 +552,130 @@ def test_a_history_may_be_elsewhere() -> None:
                 at for at in range(first + 1000) if 7 <= at * 7919 % 50 <= 8
             ]
     assert len(place.files("")) == len(history.files) + 1
+
+
+def test_a_number_whose_later_tuples_are_kept_is_kept_whole(tmp_path: Path) -> None:
+    """Files may end within an arrival number; a duration covers whole ones."""
+    kept = Kept(SCHEMA, "sid", "time", Duration.parse("2s"))
+    with store(tmp_path, kept) as history:
+        rows = [(0, 0, 0.0), (5, 1, 1.0), (5, 9, 2.0), (6, 9, 3.0)]
+        for number, moment_, value in rows:
+            history.append(make_train(SCHEMA, [(1, moment_, value)], [number], [0]))
+            history.flush()
+        assert [one.columns[2].values.tolist() for one in history.read()] == [[1.0], [2.0], [3.0]]
+        assert [file.first for file in history.files] == [(5, 0), (5, 1), (6, 0)]
+
+
+def test_a_reader_ends_where_it_should(history: History) -> None:
+    fill(history, 600)
+    history.append(train(600))
+    for upto in (250, 299, 649, 10_000):
+        reader = history.read(upto=upto)
+        assert numbers(reader) == list(range(min(upto, 699) + 1))
+        assert reader.position == min(through(upto), Position(699, 0))
+
+
+def test_merged_files_know_of_tuples_without_a_time(tmp_path: Path) -> None:
+    schema = Schema.parse("sid int, time bigint")
+    layout = Layout(flush=4_000, largest=30_000, merge=3)
+    with store(tmp_path, Kept(schema, "sid", "time"), layout=layout) as history:
+        for number in range(3):
+            history.append(make_train(schema, [(1, number or None)], [number], [0]))
+            history.flush()
+        merge_all(history)
+        assert [file.untimed for file in history.files] == [1]
+        assert history.first_since(0).number == 1
+
+
+def test_all_points_are_written_when_memory_is_short(tmp_path: Path) -> None:
+    """Also those that nobody appends to any more: who needs the memory must not wait for their patience."""
+    with Writers(limit=100_000, patience=1000 * SECOND) as writers:
+        layout = Layout(flush=10**6)
+        points = [History(str(tmp_path / str(at)), KEYED, writers, layout, sync=False) for at in range(2)]
+        points[0].append(train(0, 1000))
+        assert not points[0].behind
+        points[1].append(train(0, 500))
+        until = stopwatch() + 10 * SECOND
+        while points[0].unwritten and stopwatch() < until:
+            time.sleep(0.01)
+        assert points[0].unwritten == 0
+        for point in points:
+            point.close()
+
+
+@pytest.mark.parametrize("keep", [1500, Duration.parse("150s")])
+def test_readers_of_all_kinds_while_files_come_and_go(tmp_path: Path, keep: int | Duration) -> None:
+    """Each sees the arc from where it began, without gaps, whatever is merged and deleted meanwhile."""
+    count = 1_000_000 if THOROUGH else 30_000
+    errors: list[BaseException] = []
+    kept = Kept(SCHEMA, "sid", "time", keep)
+    with (
+        Writers(patience=SECOND // 100, threads=2) as writers,
+        History(str(tmp_path), kept, writers, SMALL, sync=False) as history,
+    ):
+        done = threading.Event()
+
+        def follow(start: int, ahead: bool) -> None:
+            chance = np.random.default_rng(start)
+            reader = history.follow(ahead=ahead)
+            last: int | None = None
+            while not done.is_set() or last is None or last < count - 1:
+                got = reader.next(int(chance.integers(1, 900)), wait=bool(chance.integers(0, 2)))
+                if got is not None:
+                    found = got.numbers.tolist()
+                    assert last is None or found[0] == last + 1
+                    assert found == list(range(found[0], found[-1] + 1))
+                    last = found[-1]
+            assert reader.position == history.edge
+
+        def ask(seed: int) -> None:
+            chance = np.random.default_rng(seed)
+            while not done.is_set():
+                key = int(chance.integers(0, 50))
+                edge = history.edge.number
+                found = numbers(history.read(upto=edge, key=key, ahead=bool(chance.integers(0, 2))))
+                assert all(number * 7919 % 50 == key for number in found)
+                assert len(found) <= 1600 // 50
+                assert not found or found[-1] > edge - 50
+                since = history.first_since(Duration.parse("20s"), edge)
+                assert since.number >= max(0, (edge // 10 - 20) * 10)  # more if much was appended meanwhile
+                assert history.plan(key).files >= 0
+
+        def caught(work: Callable[..., None], *arguments: Any) -> None:
+            try:
+                work(*arguments)
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        works: list[tuple[Any, ...]] = [(follow, 1, False), (follow, 2, True), (ask, 3), (ask, 4)]
+        threads = [threading.Thread(target=caught, args=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for first in range(0, count, 100):
+            history.append(train(first))
+            if history.behind:
+                time.sleep(0.001)
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert history.failed is None
+        history.flush()
+        left = {path.name for path in tmp_path.glob("*.parquet")}
+        assert left == {file.name for file in history.files} | history._doomed
+        assert not history._used
+
+
+def test_without_threads_who_appends_writes(tmp_path: Path) -> None:
+    with Writers(threads=0, limit=100_000) as writers:
+        points = [store(tmp_path / str(at), KEYED, writers, SMALL) for at in range(5)]
+        for first in range(0, 5000, 100):
+            for point in points:
+                point.append(train(first))
+                assert writers.waiting < 150_000
+        assert all(len(point.files) > 3 for point in points)
+        assert [numbers(point.read()) for point in points] == [list(range(5000))] * 5
+        for point in points:
+            point.close()
+        assert writers.waiting == 0

@@ -130,7 +130,7 @@ class Drive:
                 return self.run.wait(PATIENCE)
         return self.run.stop(drain=True)
 
-    def at(self) -> dict[str, float]:
+    def at(self) -> dict[str, Any]:
         """Return the moment for the next command, in virtual time."""
         if not self.virtual:
             return {}
@@ -155,7 +155,8 @@ class Drive:
         self.did.append(f"push {source} {len(rows)}")
         self.given[source] += rows
         self.pushes.append((source, rows))
-        self.run.push(source, rows, **self.at(), **({} if self.virtual else {"timeout": PATIENCE}))
+        options = self.at() or {"timeout": PATIENCE}
+        self.run.push(source, rows, **options)
 
     def pause(self) -> None:
         names = [part.name for part in self.plan.every]

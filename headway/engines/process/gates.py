@@ -24,6 +24,11 @@ class Gate:
         """How many tuples the output has delivered."""
         return 0 if self._delivery is None else self._delivery.tuples
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the output goes on after the seam that is carried out."""
+        return self.upto == NEVER
+
     def deliver(self, train: Train, moments: Int64s | None = None) -> None:
         """Hand the part of a train that belongs to the output to its sink; see `Delivery`."""
         numbers = train.numbers

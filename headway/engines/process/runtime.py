@@ -224,9 +224,8 @@ class Runtime:
                     cursors[number] = cursor
                 else:
                     readers.append((number, cursor))
-            gates = {
-                one.name: one for one in old.deliveries if isinstance(one, Gate) and one.upto == NEVER
-            } | heir.gates
+            gates = {**heir.gates}
+            gates |= {one.name: one for one in old.deliveries if isinstance(one, Gate) and one.lasts}
             outputs = [gates.get(one.name, one) for one in outputs]
             old.queue.move(self.board, readers)
             cursors.update({cursor.number: cursor for cursor in old.queue.cursors})

@@ -45,8 +45,7 @@ class Seam:
             else:
                 branch.upto = self.number
                 if removed and not branch.live:  # a query that is detached does not read the rest of the history
-                    branch.close()
-                    branch.live = True
+                    branch.give_up()
         box.branches = tuple(branches)
 
     def _begin(self, affected: set[str]) -> tuple[Mapping[tuple[str, int], Branch], Board]:

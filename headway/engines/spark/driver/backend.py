@@ -147,7 +147,8 @@ class Backend:
 
     def make_work(self, program: Program, unit: CutUnit, files: UnitFiles) -> Work:
         """Return the work of a unit, as sent to executors."""
-        outputs, results = program.checked.outputs, self.outlets.outlets
+        results = self.outlets.outlets
+        outputs = {name: program.checked.outputs[name] for name in unit.outputs}
         counted = {name for name in outputs if results[name].counted}
         discarded = frozenset(outputs.values()) - {arc for name, arc in outputs.items() if name not in counted}
         exchange = self.state.exchange_folder(files.id, self.queries.master)
