@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from headway.checking import CheckedNetwork
+from headway.engines.alteration import History as Wanted
 from headway.errors import HeadwayError, RunError
 from headway.history import History, Kept, Plan, Writers
-from headway.living.since import Since
+from headway.living.since import ALL, Since
 from headway.network import Point
 from headway.storage.temporary import make_temporary, remove_temporary
 from headway.trains import NOTHING
@@ -64,21 +65,17 @@ class OpenHistories:
         folder = Path(self._folder or self._temporary or "", name.replace("/", "."))
         return History(str(folder), kept, self._writers, sync=self._folder is not None)
 
-    def begins(self, point: str, since: Since | None, seam: int) -> int:
-        """Return the arrival number from which a fragment reads."""
-        return self._open[point].first_since(_limit(since), seam).number
-
-    def check(self, point: str, since: Since | None) -> None:
-        """Raise a RunError if a point does not have so much history. Thread-safe."""
-        self.of(point)
-        history = self._open[point]
-        found = history.first_since(_limit(since))
-        if not found.complete and since is not None and since != Since():
+    def begins(self, wanted: Wanted, seam: int) -> int:
+        """Return from which arrival number on a box reads; raise a RunError if that is not kept any more."""
+        history, since = self.of(wanted.point), wanted.since
+        found = history.first_since(_limit(since), seam)
+        if not found.complete and since is not None and since != ALL:
             oldest = "nothing" if found.time is None else f"what is not older than {history.kept.shown(found.time)}"
             raise RunError(
-                f"point '{point}' does not keep so much: since {since} needs older tuples than there are; it has "
-                f"{oldest}; ask for less, or for all that there is (since: all)"
+                f"point '{wanted.point}' does not keep so much: since {since} needs older tuples than there are; it "
+                f"has {oldest}; ask for less, or for all that there is (since: all)"
             )
+        return found.number
 
     def table(self, point: str) -> pa.Table:
         """Return all that a point keeps. Thread-safe."""

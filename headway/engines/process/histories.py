@@ -14,15 +14,8 @@ from headway.engines.alteration import Alteration
 from headway.engines.alteration import History as Wanted
 from headway.engines.histories import OpenHistories
 from headway.engines.process.runtime import Runtime
-<<<<<<< HEAD
-from headway.errors import RunError
-from headway.history import History, Reader
-=======
 from headway.errors import HeadwayError, RunError
-from headway.history import History, Kept, Plan, Reader, Writers
-from headway.living.since import ALL, Since
-from headway.network import Point
->>>>>>> 81fb4e23f557f87c6138a088d6f284504278a25d
+from headway.history import History, Reader
 from headway.storage.branches import Branch, part_of
 from headway.trains import NOTHING, Train, constant
 
@@ -165,7 +158,7 @@ class Histories(OpenHistories):
                 continue
             begun = some[0].history.begun
             try:
-                begin = max(self._begins(one.history, seam) for one in some)
+                begin = max(self.begins(one.history, seam) for one in some)
             except HeadwayError as error:  # whoever asked takes the fragment out again
                 for one in some:
                     one.branch.give_up()
@@ -180,41 +173,9 @@ class Histories(OpenHistories):
                 begun.set_result(begin)
         self._asked = rest
 
-<<<<<<< HEAD
     def failure(self, point: str) -> RunError | None:
         """Return why the history of a point has failed, if it has. Thread-safe."""
         return self._taps[point][0].failed
-=======
-    def _begins(self, wanted: Wanted, seam: int) -> int:
-        """Return from which arrival number on a box reads; raise a RunError if that is not kept any more."""
-        history, since = self.of(wanted.point), wanted.since
-        found = history.first_since(_limit(since), seam)
-        if not found.complete and since is not None and since != ALL:
-            oldest = "nothing" if found.time is None else f"what is not older than {history.kept.shown(found.time)}"
-            raise RunError(
-                f"point '{wanted.point}' does not keep so much: since {since} needs older tuples than there are; it "
-                f"has {oldest}; ask for less, or for all that there is (since: all)"
-            )
-        return found.number
-
-    def table(self, point: str) -> pa.Table:
-        """Return all that a point keeps. Thread-safe."""
-        history = self.of(point)
-        schema = history.kept.schema.to_arrow()
-        return pa.Table.from_batches([train.to_batch(schema) for train in history.read()], schema=schema)
-
-    def plan(self, point: str, since: Since | None, key: object) -> Plan:
-        """Return what reading history would take. Thread-safe."""
-        history = self.of(point)
-        return history.plan(key, history.first_since(_limit(since)).number - 1)
-
-    def of(self, point: str) -> History:
-        """Return the history of a point; raises why it has failed. Thread-safe."""
-        tap = self._taps[point][0]
-        if tap.failed is not None:
-            raise tap.failed
-        return self._open[point]
->>>>>>> 81fb4e23f557f87c6138a088d6f284504278a25d
 
     @property
     def catching(self) -> bool:

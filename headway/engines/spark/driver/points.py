@@ -20,7 +20,7 @@ from headway.checking import CheckedNetwork
 from headway.columns import NEVER
 from headway.engines.alteration import Alteration
 from headway.engines.histories import OpenHistories
-from headway.errors import NetworkError, RunError
+from headway.errors import HeadwayError, NetworkError, RunError
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Train, constant, join_trains
 
@@ -122,8 +122,17 @@ class Points(OpenHistories):
         """Return the history with which the queries of a change begin; everything up to the seam is kept by now."""
         if not alteration.histories:
             return None
-        every = alteration.histories.values()
-        begin = max(self.begins(one.point, one.since, seam) for one in every)
+        every = list(alteration.histories.values())
+        begun = every[0].begun
+        try:
+            begin = max(self.begins(one, seam) for one in every)
+        except HeadwayError as error:  # whoever asked takes the fragment out again
+            begin = seam + 1
+            if begun is not None:
+                begun.set_exception(error)
+        else:
+            if begun is not None:
+                begun.set_result(begin)
         points: dict[str, tuple[str, Any]] = {}
         for one in every:
             arc = alteration.new.points[one.point]
