@@ -47,7 +47,7 @@ def test_a_random_network_that_changes(seed: int) -> None:
 
 @pytest.mark.slow
 def test_dozens_of_seams() -> None:
-    seams, seed = 0, 115
+    seams, seed = 0, 100
     while seams < SEAMS:
         drive = OnSpark(seed, 1 + seed % 6, 6 + seed % 8)
         try:
