@@ -73,7 +73,8 @@ class Backend:
         def deliver_to(to: Destination) -> OutputResults:
             name = to.output.name
             mine, ever = ((), None) if self._running else (state.results(name), state.results(name, ever=True))
-            return OutputResults(to, clock, settings.half_life, place, mine, ever, clean=not self._running)
+            heard = settings.control is not None  # a run with a handle may be subscribed to
+            return OutputResults(to, clock, settings.half_life, place, mine, ever, not self._running, heard)
 
         self.outlets = Outlets(checked, settings, stack, stopping, deliver_to)
         self.log = state.open_log(network, settings.keep)

@@ -206,15 +206,16 @@ class OutputResults(Outlet):
         delivered: Sequence[str] = (),
         listed: Collection[str] | None = None,
         clean: bool = True,
+        heard: bool = False,
     ) -> None:
         """Deliver to a destination, and keep results at `place` if given.
 
         `delivered` are the result files delivered by earlier processes, in order. Files in their folder that are not
         `listed` (by default: not delivered) count for nothing, and are deleted; not so without `clean`, while a run
-        goes on.
+        goes on. If it may be `heard`, all results are delivered, also where the sink discards them.
         """
         self.name = to.output.name
-        self._place = place
+        self._place, self._heard = place, heard
         self._folder = f"results/{quote_name(self.name)}"
         self._later = place is not None and is_file(to.what)
         self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
@@ -240,7 +241,7 @@ class OutputResults(Outlet):
     @property
     def counted(self) -> bool:
         """Whether the tuples are discarded, so that only their number is needed."""
-        return self._place is None and isinstance(self.writer, DiscardSink)
+        return not self._heard and self._place is None and isinstance(self.writer, DiscardSink)
 
     def deliver(self, train: Train, unit: str, batch: int) -> tuple[str, int, int] | None:
         """Deliver the results of one micro-batch, which may have been delivered before.
