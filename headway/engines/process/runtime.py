@@ -134,13 +134,14 @@ class Runtime:
         self.boxes: list[RunningBox] = []
         old = {} if heir is None else {box.name: box for box in heir.runtime.boxes}
         kernels = self._kernels(tables, heir, old)
+        with_state = frozenset[str]() if heir is None else heir.going_on | heir.carried
         for box, kernel in zip(program.boxes, kernels, strict=True):
             first = int(self._first_cursor[box.index])
             cursors = tuple(self.cursors[first : first + len(box.inputs)])
             arcs = tuple([None if arc is None else self.arcs[arc] for arc in box.ports])
             ordered, timed = box.spec.ordered, box.spec.timeout is not None
             running = RunningBox(box.index, box.name, kernel, None, cursors, box.inputs, arcs, ordered, timed)
-            if heir is None or box.name not in heir.going_on | heir.carried:
+            if box.name not in with_state:
                 running.state = kernel.initial()
             else:
                 before = old[box.name]

@@ -47,7 +47,7 @@ class SparkEngine:
         With a state directory, the first signal only stops the run, and it can be continued. While queries start, the
         first one aborts.
         """
-        checked = resumed(checked, settings)
+        checked, settings = resumed(checked, settings)
         with giving(checked, settings, settings.clock or WallClock()) as given:
             stopping = given.stopping
             backend = Backend(given)
@@ -113,8 +113,8 @@ class Granting(Run):
         self._held: frozenset[str] = frozenset()
         found = pending_in(log, backend.state.seam)
         if found is not None and found.seam is not None:
-            self._alter = Alter(read_back(found.seam, self.checked, settings), Future(), Future())
-            again = self._alter.alteration
+            again, self.settings = read_back(found.seam, self.checked, settings)
+            self._alter = Alter(again, Future(), Future())
             backend.seams.begin(found.issued, again, *backend.seams.plan(again.program, again.changes))
             self.loop.go_on(self._alter)
             self._asks = []

@@ -178,3 +178,23 @@ def test_a_network_that_is_neither_the_first_nor_the_changed_one_is_refused(tmp_
         hw.start(changed(NETWORK, {"counts": {"size": 30}}), engine="spark", state=state)
     with hw.start(longer, engine="spark", state=state) as run:
         assert run.network.box("counts").spec.to_mapping()["size"] == 20
+
+
+def test_a_source_that_was_added_goes_on_being_pushed_to(tmp_path: Path) -> None:
+    rows, state = make_rows(400), tmp_path / "state"
+    more = copy.deepcopy(NETWORK)
+    more["sources"]["r"] = NETWORK["sources"]["s"]
+    more["boxes"]["others"] = {**NETWORK["boxes"]["plain"], "in": "r"}
+    more["outputs"]["others"] = {"from": "others"}
+    with hw.start(NETWORK, engine="spark", state=state) as run:
+        run.push("s", rows[:200])
+        run.change(more)
+        run.push("r", rows[:100])
+    with hw.start(NETWORK, engine="spark", state=state) as run:
+        run.push("r", rows[100:300])
+        run.push("s", rows[200:])
+        run.change(NETWORK, flush="all")
+        result = run.stop(drain=True)
+    assert listed(result, "plain") == offline(NETWORK, rows)["plain"]
+    alone = {**NETWORK, "outputs": {"others": {"from": "plain"}}}
+    assert listed(result, "others") == offline(alone, rows[:300])["others"]

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from headway.checking import CheckedNetwork, check
 from headway.columns import NEVER
+from headway.connectors.pushed import Inbox
 from headway.engines.alteration import Alteration
 from headway.engines.opening import destination_of, open_reader
 from headway.engines.runs import RunSettings
@@ -211,24 +212,22 @@ def _check_written(network: Network) -> None:
         )
 
 
-def read_back(record: Mapping[str, Any], old: CheckedNetwork, settings: RunSettings) -> Alteration:
-    """Return a change that the log holds, with its readers and destinations opened again."""
+def read_back(record: Mapping[str, Any], old: CheckedNetwork, settings: RunSettings) -> tuple[Alteration, RunSettings]:
+    """Return a change that the log holds, with its readers and destinations opened again, and what it is run with."""
     network = restored(record["network"], old.network)
+    settings = with_inboxes(network, settings)
     new = check(network, old.functions, settings.tables, contact=True)
     changes = Changes(**{name: tuple(some) for name, some in record["changes"].items()})
-    return Alteration(
-        old,
-        new,
-        changes,
-        compile_program(new),
-        {},
-        {name: open_reader(new.network, new.network.source(name), settings) for name in changes.sources_added},
-        {
-            name: destination_of(new, settings, new.network.output(name))
-            for name in (*changes.outputs_added, *changes.outputs_restarted)
-        },
-        what=record["what"],
-    )
+    readers = {name: open_reader(new.network, network.source(name), settings) for name in changes.sources_added}
+    begin = (*changes.outputs_added, *changes.outputs_restarted)
+    places = {name: destination_of(new, settings, new.network.output(name)) for name in begin}
+    return Alteration(old, new, changes, compile_program(new), {}, readers, places, what=record["what"]), settings
+
+
+def with_inboxes(network: Network, settings: RunSettings) -> RunSettings:
+    """Return the settings of a run that goes on, in which sources that were added can be pushed to."""
+    missing = [source for source in network.sources if source.push and source.name not in settings.inputs]
+    return replace(settings, inputs={**settings.inputs, **{one.name: Inbox(one.name, one.schema) for one in missing}})
 
 
 def pending_in(log: Log, done: int) -> Commit | None:
@@ -237,27 +236,27 @@ def pending_in(log: Log, done: int) -> Commit | None:
     return found[-1] if found else None
 
 
-def resumed(checked: CheckedNetwork, settings: RunSettings) -> CheckedNetwork:
-    """Return the network with which a run continues: as changed while it ran, if the one given is where it began.
+def resumed(checked: CheckedNetwork, settings: RunSettings) -> tuple[CheckedNetwork, RunSettings]:
+    """Return with what a run continues: the network as changed while it ran, if the one given is where it began.
 
     Raises a RunError if it is neither that nor the one as changed.
     """
     if settings.state is None:
-        return checked
+        return checked, settings
     place = locate(settings.state)
     try:
         plan = read_plan(place)
     except FAILURES:
-        return checked  # opening the directory says what is wrong
+        return checked, settings  # opening the directory says what is wrong
     if plan is None or "altered" not in plan:
-        return checked
+        return checked, settings
     given = checked.network
     network = restored(plan["altered"]["network"], given)
     if given == network:
-        return checked
+        return checked, settings
     if digest(given) != plan["given"]:
         raise RunError(
             f"the state '{settings.state}' cannot go on: its network was changed while it ran, and the one given is "
             "neither what it is now nor what it began with; give one of these, and change it while it runs"
         )
-    return check(network, checked.functions, settings.tables, contact=True)
+    return check(network, checked.functions, settings.tables, contact=True), with_inboxes(network, settings)
