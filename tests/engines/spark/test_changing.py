@@ -15,6 +15,7 @@ import pytest
 
 import headway as hw
 from headway.errors import RunError
+from tests.engines.spark.programs.changing import BOTH
 
 if TYPE_CHECKING:
     pass
@@ -116,9 +117,6 @@ def test_a_run_with_changes() -> None:
     assert all(row["time"] + 10 > 780 // 3 for row in before[early : early + 4])
     ended = closed(added, rows[800:1200], "late", 5) + closed(longer, rows[1200:1600], "late", 6)
     assert listed(result, "late") == ended
-
-
-BOTH = {"op": "aggregate", "in": "counts", "select": "sum(n) as n", "order": {"on": "time", "slack": 3}, "size": 50}
 
 
 def both_of(rows: Sequence[Row]) -> list[Row]:

@@ -8,14 +8,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.feather as feather
+import pyarrow.parquet as parquet
 import pytest
 
 import headway as hw
+from headway.history import NUMBER
 from headway.network.schema import Schema
 from headway.storage.log import Log
 from tests.engines.spark.crashing import PROGRAMS, Process
 from tests.engines.spark.programs.changing import STEPS, network
+from tests.engines.spark.test_changing import both_of
 
 COUNT, RATE = 5000, 400.0
 Row = dict[str, Any]
@@ -69,6 +73,16 @@ class Changing:
         late = [row for row in offline(network(-1, 5), carried)["late"] if row["time"] + 5 <= reached]
         last = [row for row in passed if seams[3] <= row["id"] < seams[4]]
         assert self.found("late") == late + offline(network(-1, 9), last)["late"]
+        assert self.found("both") == both_of(self.found("again"))
+        assert self.history() == list(range(COUNT))
+
+    def history(self) -> list[int]:
+        """Return which tuples the point has kept, in the order of arrival."""
+        files = (self.folder / "state" / "history" / "arrived").rglob("*.parquet")
+        tables = [parquet.read_table(file) for file in files]
+        table = pa.concat_tables(tables).sort_by(NUMBER)
+        ids: list[int] = table.column("id").to_pylist()
+        return ids
 
     def found(self, output: str) -> list[Row]:
         rows: list[Row] = feather.read_table(str(self.folder / f"{output}.arrow")).to_pylist()

@@ -15,18 +15,20 @@ import pyarrow.feather as feather
 import headway as hw
 
 LATE = {"op": "aggregate", "in": "high", "select": "count(*) as n", "order": {"on": "time"}, "size": 5}
-STEPS: list[tuple[int, int, dict[str, Any]]] = [
-    (3, 0, {}),
-    (6, 0, {"keep": "all"}),
-    (6, 5, {}),
-    (2, 5, {"keep": "all"}),
-    (2, 9, {"restart": ["late"]}),
-    (4, 0, {"keep": "all", "flush": "all"}),
+BOTH = {"op": "aggregate", "in": "counts", "select": "sum(n) as n", "order": {"on": "time", "slack": 3}, "size": 50}
+STEPS: list[tuple[int, int, bool, dict[str, Any]]] = [
+    (3, 0, False, {}),
+    (6, 0, False, {"keep": "all"}),
+    (6, 5, True, {}),
+    (2, 5, True, {"keep": "all"}),
+    (2, 9, True, {"restart": ["late"]}),
+    (4, 0, False, {"keep": "all", "flush": "all"}),
 ]
-"""By change: the threshold, the size of the windows of another query (0: there is none), and what happens to state."""
+"""By change: the threshold, the size of the windows of another query (0: there is none), whether a query reads what the
+count makes, and what happens to state."""
 
 
-def network(threshold: int, size: int) -> dict[str, Any]:
+def network(threshold: int, size: int, both: bool = False) -> dict[str, Any]:
     """Return the network of a step."""
     quick, slow = ({"latency": [[0, 1], [good, 1], [5, 0]]} for good in (1, 2))
     order = {"on": "time"}
@@ -44,11 +46,14 @@ def network(threshold: int, size: int) -> dict[str, Any]:
             },
             "plain": {"op": "aggregate", "in": "s", "select": "count(*) as n", "order": order, "size": 7},
             **({"late": {**LATE, "size": size}} if size else {}),
+            **({"both": BOTH} if both else {}),
         },
+        "points": {"arrived": {"on": "s", "keep": "all"}},
         "outputs": {
             "counts": {"from": "counts", "qos": quick},
             "plain": {"from": "plain", "qos": slow},
             **({"late": {"from": "late", "qos": slow}} if size else {}),
+            **({"both": {"from": "both", "qos": slow}, "again": {"from": "counts", "qos": quick}} if both else {}),
         },
     }
 
@@ -56,13 +61,13 @@ def network(threshold: int, size: int) -> dict[str, Any]:
 def main() -> None:
     """Run to the end; tables are left in the folder."""
     events, state, folder, rate, pause = sys.argv[1:]
-    networks = [hw.load(network(threshold, size)) for threshold, size, _ in STEPS]
+    networks = [hw.load(network(threshold, size, both)) for threshold, size, both, _ in STEPS]
     options: dict[str, Any] = {"master": "local[2]", "state": state, "rates": {"s": float(rate)}, "keep": 1e6}
     run = hw.start(networks[0], {"s": events}, engine="spark", train=60, **options)
     for step in range(networks.index(run.network) + 1, len(STEPS)):
         time.sleep(float(pause))
         Path(folder, f"asked-{step}").touch()
-        run.change(networks[step], **STEPS[step][2])
+        run.change(networks[step], **STEPS[step][3])
         Path(folder, f"done-{step}").touch()
     for name, table in run.wait().outputs.items():
         feather.write_feather(table, str(Path(folder, f"{name}.arrow")), compression="uncompressed")
