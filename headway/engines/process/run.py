@@ -16,7 +16,7 @@ from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
 from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch
 from headway.engines.process.reading import RuntimeReading
-from headway.engines.process.runtime import Runtime
+from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.process.seams import Seam
 from headway.errors import HeadwayError, RunError, raised
 from headway.program import Program
@@ -70,6 +70,8 @@ class Process(Run):
         super().__init__(given, readings, outlets, self.feeds, letters.refuse, chunk=chunk, enough=chunk, full=full)
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam: Seam | None = None
+        self._branched: list[RunningBox] = []
+        """The boxes that read branches."""
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Return a source's reader as this carrier needs it."""
@@ -97,6 +99,8 @@ class Process(Run):
 
     def admit(self, asks: bool) -> None:
         """Let tuples arrive."""
+        if self._branched and not self.busy:
+            self._fold()
         begun = stopwatch()
         if self.sources.pull(asks):
             self.entered()
@@ -177,9 +181,23 @@ class Process(Run):
         self._seam = None
         self.runtime.paused |= {self.runtime.index[name] for name in paused if name in self.runtime.index}
         set_apart(self.runtime)
+        self._branched = [box for box in self.runtime.boxes if box.branches is not None]
         renewed = self.exchanged()
         self._alter.done.set_result(seam.number)
         return renewed
+
+    def _fold(self) -> None:
+        """Let boxes that have caught up read from their arcs again, without branches between them."""
+        before, self._branched = self._branched, []
+        folded = False
+        for box in before:
+            branches = [None if one is None or one.fold() else one for one in box.branches or ()]
+            folded = folded or branches.count(None) > (box.branches or ()).count(None)
+            box.branches = tuple(branches) if any(branches) else None
+            if box.branches is not None:
+                self._branched.append(box)
+        if folded:
+            set_apart(self.runtime)
 
     def _exchange_feeds(self, alteration: Alteration) -> None:
         """Go on with the feeds of sources that stay, and begin those of new ones."""
