@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future
@@ -232,8 +233,9 @@ class Running:
             if isinstance(inbox, Inbox):
                 inbox.end()
         if not self._over.done():
-            for box in sorted(self._paused):
-                self.resume(box)
+            with contextlib.suppress(RunError):  # it may end meanwhile
+                for box in sorted(self._paused):
+                    self.resume(box)
             self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
         return self.wait()
 
