@@ -145,7 +145,7 @@ class StepRunner:
                 if trains is not None:
                     taken += sum([len(train.numbers) for train in trains])
             if trains is None:
-                if not all([cursor.idle for cursor in call.within]):  # what a seam or a pause has left there
+                if any(not cursor.idle for cursor in call.within):  # what a seam or a pause has left there
                     taken += self._run_apart(step, call, limit)
             else:
                 rest = self._run_call(step, call, trains)
