@@ -207,7 +207,7 @@ class Run(Carrier):
 
     # Instructions of the loop
 
-    def begin_seam(self, seal: Seal) -> None:
+    def begin_seam(self, seal: Seal) -> Renewed | None:
         """Begin a seam. Carriers that cannot are not asked to."""
         raise NotImplementedError
 
