@@ -193,7 +193,8 @@ KEPT = {
     "headway.scheduling.policy": {"_policies"},
     "headway.shedding.strategies": {"_strategies"},
     "headway.storage.temporary": {"_held"},
-    "headway.tables": {"_loaders"},
+    "headway.tables.datasets": {"_openers"},
+    "headway.tables.references": {"_loaders"},
     "headway_experiments.experiment": {"REGISTRY"},
 }
 """Mutable state of modules. Imports fill registries, also those of users' functions, and runs do not. The others are
