@@ -36,7 +36,7 @@ LAYERS = (
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("durations", "extras", "fading", "paths", "plugins"),
+    ("durations", "extras", "fading", "paths", "plugins", "sizes"),
     ("columns",),
     ("clock", "errors"),
 )

@@ -205,7 +205,8 @@ class Run(Carrier):
         return self.steering.totals(self.clock.now(), Spent(self.time(), self.loop.plans, self.peak))
 
     def report(self, moment: int) -> None:
-        """Report the status if it is due by the clock from which `moment` was read."""
+        """Look after the outputs, and report the status if it is due by the clock from which `moment` was read."""
+        self.outlets.look()
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN

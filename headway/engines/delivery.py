@@ -14,7 +14,7 @@ from headway.catalog import HALF_LIFE
 from headway.clock import SECOND, Clock
 from headway.columns import Column, Floats, Mask, as_floats, exporter
 from headway.connectors.memory import DiscardSink
-from headway.connectors.protocol import Writer
+from headway.connectors.protocol import Ageing, Writer
 from headway.fading import Faded, left_after
 from headway.network import Output
 from headway.network.qos import Graph
@@ -151,6 +151,12 @@ class Delivery:
                 self._measured.append(now - train.stamps)
             if len(self._measured) + len(self._alike) >= _FOLD_AFTER:
                 self._fold()
+
+    def look(self) -> None:
+        """Let the sink complete and drop what is due by its clock."""
+        if isinstance(self._writer, Ageing):
+            with self._lock:
+                self._writer.look()
 
     def count(self, stamps: Counts, counts: Counts) -> None:
         """Count tuples that have left, by timestamp, without handing them to the sink."""

@@ -12,16 +12,17 @@ import pyarrow as pa
 
 from headway.catalog import HALF_LIFE
 from headway.checking import CheckedNetwork
-from headway.clock import Clock
+from headway.clock import Clock, WallClock
 from headway.connectors import TableSink, open_sink, open_source
-from headway.connectors.protocol import Reader, Writer, prepare
-from headway.connectors.registry import permit_sink, permit_source
+from headway.connectors.protocol import Ageing, Reader, Writer, prepare
+from headway.connectors.registry import can_roll, permit_sink, permit_source
 from headway.engines.dead_letters import DEAD_LETTERS, DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.runs import RunSettings
 from headway.engines.signals import Stopping
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError
 from headway.network import Network, Output, Table, thaw
+from headway.network.keeping import Keep, Roll
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
@@ -169,12 +170,20 @@ class Destination(NamedTuple):
     """What the user gave as its sink; None: a table in memory."""
     base: Path | None = None
     trust: Trust = OWN
+    given: bool = False
+    """Whether the run says where it goes."""
 
-    def open(self) -> Writer:
-        """Open the sink."""
+    def open(self, clock: Clock) -> Writer:
+        """Open the sink; what it keeps, and when its files are complete, goes by the clock."""
+        keep, roll = self.output.keep, self.output.roll
         if self.what is None:
-            return TableSink(self.schema)
-        return open_sink(self.output.name, self.schema, self.what, self.base, self.trust)
+            return TableSink(self.schema, keep, clock)
+        if self.given:  # the file's `keep` and `roll` may be about a sink of another kind
+            roll = roll if can_roll(self.what) else None
+            keep = None if roll is None else keep
+        return open_sink(
+            self.output.name, self.schema, self.what, self.base, self.trust, roll=roll, keep=keep, clock=clock
+        )
 
 
 class Outlet:
@@ -185,7 +194,7 @@ class Outlet:
     ) -> None:
         """Deliver to a destination, or for now to another writer."""
         self.to = to
-        self.writer = to.open() if writer is None else writer
+        self.writer = to.open(clock) if writer is None else writer
         self.delivery = Delivery(to.output, to.schema, self.writer, clock, half_life)
 
     @property
@@ -196,6 +205,17 @@ class Outlet:
     def prepare(self) -> None:
         """Do everything needed to complete the output, except making it visible."""
         prepare(self.writer)
+
+
+def _open_letters(what: object, keep: Keep | None, roll: Roll | None, clock: Clock) -> Writer:
+    """Open the sink of the dead letters."""
+    keep = None if roll is None else keep  # without parts, only what is in memory is bounded
+    return open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), what, roll=roll, keep=keep, clock=clock)
+
+
+def _look_of(writer: Writer) -> Callable[[], None] | None:
+    """Return what has to be called several times a second, if time has an effect on a writer."""
+    return writer.look if isinstance(writer, Ageing) and writer.ageing else None
 
 
 AnOutlet = TypeVar("AnOutlet", bound=Outlet)
@@ -211,8 +231,16 @@ class Outlets(Generic[AnOutlet]):
         stack: contextlib.ExitStack,
         stopping: Stopping,
         make: Callable[[Destination], AnOutlet],
+        clock: Clock | None = None,
+        letters_keep: Keep | None = None,
+        letters_roll: Roll | None = None,
     ) -> None:
-        """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted."""
+        """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted.
+
+        How many dead letters are kept (None: the first ones in memory, all in files), and when their files are
+        complete, goes by the clock (default: that of the settings).
+        """
+        clock = clock or settings.clock or WallClock()
         self._stopping = stopping
         self._letters: list[Writer] = []  # the writer of their file, if the user wants one
         self._complete = False
@@ -225,13 +253,16 @@ class Outlets(Generic[AnOutlet]):
                 if name in settings.outputs:
                     what = settings.outputs[name]
                     what = {"discard": None} if what is None else what
-                    to = Destination(output, schema, what, None, network.trust.by_operator())
+                    to = Destination(output, schema, what, None, network.trust.by_operator(), given=True)
                 else:
                     to = Destination(output, schema, thaw(output.sink), network.folder, network.trust)
                 self.outlets[name] = make(to)
             if settings.dead_letters is not None:
-                self._letters = [open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)]
-            self.letters = DeadLetters(settings.strict, self._letters[0].write if self._letters else None)
+                self._letters = [_open_letters(settings.dead_letters, letters_keep, letters_roll, clock)]
+            write = self._letters[0].write if self._letters else None
+            look = next((_look_of(writer) for writer in self._letters), None)
+            self.letters = DeadLetters(settings.strict, write, letters_keep, clock, look)
+        self._ageing = [one.delivery for one in self.outlets.values() if _look_of(one.writer) is not None]
 
     @property
     def deliveries(self) -> dict[str, Delivery]:
@@ -252,6 +283,17 @@ class Outlets(Generic[AnOutlet]):
             writer.close()
         self._complete = True
         return {name: table for name, one in self.outlets.items() if (table := one.table) is not None}
+
+    @property
+    def ageing(self) -> bool:
+        """Whether time has an effect on an output, also while nothing is delivered."""
+        return bool(self._ageing) or self.letters.ageing
+
+    def look(self) -> None:
+        """Complete the files that are due, and drop what is too old; cheap where there is nothing of the kind."""
+        for delivery in self._ageing:
+            delivery.look()
+        self.letters.look()
 
     def _writers(self) -> list[Writer]:
         return [*(one.writer for one in self.outlets.values()), *self._letters]

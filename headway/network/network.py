@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import NetworkError
+from headway.network.keeping import Keep, Roll
 from headway.network.qos import Graph, QoS
 from headway.network.schema import Schema, type_name
 from headway.network.trust import OWN, Trust
@@ -89,6 +90,10 @@ class Output:
     input: str
     qos: QoS = QoS()  # noqa: RUF009 - frozen
     sink: FrozenMap | str | None = None
+    keep: Keep | None = None
+    """How much of its results stays; None: all."""
+    roll: Roll | None = None
+    """When a file is complete and the next one begins; None: when the run ends."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the output as it appears in a network file."""

@@ -46,7 +46,7 @@ class Process(Run):
         checked, settings, clock, stack, stopping = given
         self.started, self.train = clock.now(), settings.schedule.most
         readers = open_readers(checked, settings, stack)
-        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life))
+        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life), clock)
         letters = outlets.letters
         self.runtime = Runtime(checked, outlets.deliveries, settings.tables, letters, clock, *settings.fading)
         self.units = settings.schedule.units(self.runtime.topology)
