@@ -25,6 +25,7 @@ from headway.connectors.readers import PacedReader
 from headway.errors import HeadwayError, InputError, OutputError, check_known, choices, finite, unknown
 from headway.network.keeping import Keep, Roll
 from headway.network.schema import Schema
+from headway.network.secrets import mask, masked
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
 from headway.plugins import Registry
@@ -260,7 +261,7 @@ def check_rate(rate: object, who: str, given: str | None = None) -> float | None
 def find_path(request: Request, path: object) -> Path:
     """Return the path in a file connector's settings, text or a Path; a relative one is resolved against the base."""
     if not isinstance(path, str | Path) or not str(path):
-        raise request.error(f"{request.who}: expected a path, not {path!r}")
+        raise request.error(f"{request.who}: expected a path, not {masked(path)!r}")
     _refuse_address(path, request)
     found = Path(path) if request.base is None else request.base / path
     wrong = unusable(found)
@@ -274,7 +275,7 @@ def check_keys(
 ) -> Mapping[str, object]:
     """Return settings if they are a mapping with allowed keys only, or raise `error`; `what` is what takes them."""
     if not isinstance(settings, Mapping):
-        raise error(f"{what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
+        raise error(f"{what} expects a mapping with the keys {choices(allowed)}, not {masked(settings)!r}")
     check_known("key", settings, allowed, error, what)
     return {str(key): value for key, value in settings.items()}
 
@@ -290,7 +291,7 @@ def _refuse_address(what: str | Path, request: Request) -> None:
     hint = scheme_hint(what, sink) if ":" in str(what) else ""
     if hint:
         verb = "written" if sink else "read"
-        raise request.error(f"{request.who}: '{str(what)[:TEXT_LIMIT]}' cannot be {verb}: {hint}")
+        raise request.error(f"{request.who}: '{mask(str(what)[:TEXT_LIMIT])}' cannot be {verb}: {hint}")
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/?/")
@@ -313,9 +314,11 @@ def scheme_hint(what: object, sink: bool) -> str:
     elif scheme in _FILES and found:
         hint = f"such files are reached through Spark: {side}: {{spark: {{format: parquet, path: '{text[:200]}'}}}}"
     elif scheme == "jdbc" or text.lower().startswith("jdbc:"):
-        hint = "a database does not stream: read it as a static table of a Spark session, or export it to a file"
+        hint = "the tables of a database are read by {sql: {url: URL, table: TABLE}}, without jdbc:"
         if sink:
             hint = "sink: {spark: {format: jdbc, options: {url: URL, dbtable: TABLE}}}"
+    elif scheme.partition("+")[0] in ("postgresql", "postgres", "sqlite", "mysql", "mariadb") and not sink:
+        hint = "the tables of a database are read by {sql: {url: URL, table: TABLE}}"
     elif scheme in ("http", "https", "ftp", "ftps"):
         way = "fetch it: curl URL | headway run ... --input NAME=-"
         if sink:

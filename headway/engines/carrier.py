@@ -21,6 +21,7 @@ from headway.engines.runs import OutputStatus, RunResult, RunSettings, Status
 from headway.engines.signals import Stopping
 from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
+from headway.network.secrets import masked
 from headway.scheduling.policy import Policy
 from headway.totals import SYSTEM, Spent, Totals
 from headway.trains import NOTHING
@@ -94,7 +95,7 @@ class Run(Carrier):
         if self.settings.trace:
             network, names = self.checked.network, [unit.name for unit in readings.units]
             about = network.name, names, readings.topology.boxes, self.settings.policy_text
-            described = network.to_mapping() if self.replays else None
+            described = masked(network.to_mapping()) if self.replays else None
             self.recorder = Recorder(*about, start=self.clock.now(), description=described)
             if self.replays:
                 self.recorder.hear(feeds)

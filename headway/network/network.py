@@ -12,6 +12,7 @@ from headway.errors import NetworkError
 from headway.network.keeping import Keep, Roll
 from headway.network.qos import Graph, QoS
 from headway.network.schema import Schema, type_name
+from headway.network.secrets import masked
 from headway.network.trust import OWN, Trust
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class FrozenMap(Mapping[str, Any]):
         return hash(frozenset(self._entries.items()))
 
     def __repr__(self) -> str:
-        return f"FrozenMap({self._entries!r})"
+        return f"FrozenMap({masked(self._entries)!r})"  # what is shown of a network holds no password
 
 
 @dataclass(frozen=True, slots=True)

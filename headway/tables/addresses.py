@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from headway.errors import HeadwayError
 from headway.extras import need_extra
+from headway.network.secrets import mask
 from headway.network.trust import Trust
 
 if TYPE_CHECKING:
@@ -24,11 +25,9 @@ _DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
 }
-_OPTIONS = ("application_name", "connect_timeout", "options", "sslmode", "target_session_attrs")
-_OWN_OPTIONS = ("host", "passfile", "password", "port", "sslcert", "sslkey", "sslpassword", "sslrootcert", "user")
-_CREDENTIALS = re.compile(r"://([^:/?#@]*)(:.*)?@", re.DOTALL)
+_OPTIONS = ("application_name", "connect_timeout", "sslmode", "target_session_attrs")
+_OWN_OPTIONS = ("host", "options", "passfile", "password", "port", "sslcert", "sslrootcert", "user")
 _PLAIN = re.compile(r"[^:/?#@]+://([^:/?#@]*(:[^/?#@]*)?@)?[^@\0]*")
-_SETTING = re.compile(r"([?&;])([^=&;]*)=([^&;]*)")
 _NAME = re.compile(r"[\w.$ -]+")
 HINT = "an address is text such as postgresql://user@host/database or sqlite:///file.db"
 
@@ -48,13 +47,6 @@ class Address:
         """The texts that must not appear in messages."""
         given = [self.url.password, *(self.url.query.get(name) for name in ("password", "sslpassword"))]
         return tuple(text for one in given for text in ([one] if isinstance(one, str) else one or ()) if text)
-
-
-def mask(url: str) -> str:
-    """Return an address without passwords: neither that of the user nor settings, except harmless ones."""
-    shown = _CREDENTIALS.sub(lambda found: f"://{found[1]}{':***' if found[2] else ''}@", url)
-    harmless = (*_OPTIONS, "host", "port", "user")
-    return _SETTING.sub(lambda found: found[0] if found[2] in harmless else f"{found[1]}{found[2]}=***", shown)
 
 
 def read_address(url: str, base: Path | None, trust: Trust, who: str, error: type[HeadwayError]) -> Address:

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 
 from headway.errors import NetworkError, check_known, choices, first_line
 from headway.network.schema import Schema, type_name
+from headway.network.secrets import mask, masked
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
 from headway.plugins import Registry
-from headway.tables.addresses import mask, read_address
+from headway.tables.addresses import read_address
 from headway.tables.databases import DatabaseTable
 from headway.tables.parquets import ParquetData
 from headway.tables.references import SUFFIXES, find_table, read_file
@@ -93,14 +94,14 @@ def read_data(data: object, who: str, base: Path | None = None, trust: Trust = O
         kind = suffix[1:] if suffix in SUFFIXES and "`" not in str(data) else "path"
         return DataSet(kind, str(data), "", base, trust, who)
     if not isinstance(data, Mapping) or not data:
-        raise NetworkError(f"{who}: a data set is {FORMS}, not {data!r}")
+        raise NetworkError(f"{who}: a data set is {FORMS}, not {masked(data)!r}")
     kinds = [key for key in data if key != "table"]
     check_known("kind of data", kinds, _openers.names(), NetworkError, who)
     if len(kinds) != 1:
         raise NetworkError(f"{who}: a data set is one of {choices(_openers.names())}, not {choices(map(str, kinds))}")
     kind, place, table = kinds[0], data[kinds[0]], data.get("table", "")
     if not isinstance(place, str | Path) or not str(place):
-        raise NetworkError(f"{who}: {kind}: expected {_WANTED.get(kind, 'a path')}, not {place!r}")
+        raise NetworkError(f"{who}: {kind}: expected {_WANTED.get(kind, 'a path')}, not {masked(place)!r}")
     if (kind == "sql") != bool(table) or not isinstance(table, str):
         needed = "needs the name of a table: {sql: URL, table: NAME}" if kind == "sql" else "has no key 'table'"
         raise NetworkError(f"{who}: {kind} {needed}")

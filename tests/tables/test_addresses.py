@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.connectors import open_source
 from headway.errors import HeadwayError, NetworkError
+from headway.network import FrozenMap
+from headway.network.schema import Schema
+from headway.network.secrets import mask, masked
 from headway.network.trust import OWN, Trust
-from headway.tables.addresses import Address, mask, read_address
+from headway.tables import read_data
+from headway.tables.addresses import Address, read_address
 
 
 def read(url: str, trust: Trust = OWN, base: Path | None = None) -> Address:
@@ -28,10 +33,35 @@ def read(url: str, trust: Trust = OWN, base: Path | None = None) -> Address:
         ("postgresql:///d?host=/tmp", "postgresql:///d?host=/tmp"),
         ("sqlite:///a/b.db", "sqlite:///a/b.db"),
         ("nonsense", "nonsense"),
+        ("user:secret@host/db", "user:***@host/db"),
+        ("postgresql:/user:secret@host/db", "postgresql:***@host/db"),
     ],
 )
 def test_masked(url: str, shown: str) -> None:
     assert mask(url) == shown
+
+
+def test_settings_are_shown_without_secrets() -> None:
+    url = "postgresql://u:secret@h/d"
+    settings = {"sql": {"url": url}, "options": {"password": "secret", "apiToken": "secret", "n": 1}, "list": [url]}
+    assert "secret" not in str(masked(settings))
+    assert masked(settings)["options"]["n"] == 1
+    frozen = FrozenMap({"sql": FrozenMap({"url": url})})
+    assert "secret" not in repr(frozen)
+    assert frozen["sql"]["url"] == url
+
+
+@pytest.mark.parametrize(
+    "what", ["postgresql://u:secret@h/d", {"sql": "postgresql://u:secret@h/d"}, {"csv": "xy://u:secret@h"}]
+)
+def test_what_is_written_in_the_wrong_place_is_shown_without_a_password(what: object) -> None:
+    with pytest.raises(HeadwayError) as raised:
+        open_source("s", Schema.parse("a int"), what)
+    assert "secret" not in str(raised.value)
+    assert "sql" in str(raised.value) or "csv" in str(what)
+    with pytest.raises(HeadwayError) as raised:
+        read_data({"sql": [what]}, "data")
+    assert "secret" not in str(raised.value)
 
 
 @given(st.text("ab:/@?&=%#[] ", min_size=1))
