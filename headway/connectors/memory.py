@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any
 
@@ -143,7 +143,9 @@ class TableSink(ImmediateSink):
         self._schema = schema.to_arrow()
         self._most = None if keep is None else keep.tuples
         self._ages = keep is not None and keep.time is not None
-        self._kept: Kept[pa.RecordBatch] = Kept(keep or Keep(), clock or WallClock(), lambda batch: int(batch.num_rows))
+        self._kept: Kept[pa.RecordBatch] = Kept(
+            keep or Keep(), clock or WallClock(), lambda batch: int(batch.num_rows), self._joined
+        )
         self.count = 0
         """The tuples written so far."""
 
@@ -161,6 +163,10 @@ class TableSink(ImmediateSink):
     def look(self) -> None:
         """Drop what is too old."""
         self._kept.drop()
+
+    def _joined(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        table = pa.Table.from_batches(batches, schema=self._schema).combine_chunks()
+        return next(iter(table.to_batches()), batches[0])
 
     def abort(self) -> None:
         """Drop the collected tuples."""

@@ -139,9 +139,11 @@ class DeadLetters:
         """Drop the letters that are too old, and complete their file if it is due."""
         if self._last is not None:
             self._last.drop()
-        if self._look is not None:
-            with self._lock:
+        if self._look is not None and self._lock.acquire(blocking=False):  # a write may block
+            try:
                 self._look()
+            finally:
+                self._lock.release()
 
     def summary(self) -> dict[str, Any]:
         """Return the counts and the most frequent reasons."""

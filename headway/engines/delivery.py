@@ -153,10 +153,12 @@ class Delivery:
                 self._fold()
 
     def look(self) -> None:
-        """Let the sink complete and drop what is due by its clock."""
-        if isinstance(self._writer, Ageing):
-            with self._lock:
+        """Let the sink complete and drop what is due by its clock; not while it is being written, which may block."""
+        if isinstance(self._writer, Ageing) and self._lock.acquire(blocking=False):
+            try:
                 self._writer.look()
+            finally:
+                self._lock.release()
 
     def count(self, stamps: Counts, counts: Counts) -> None:
         """Count tuples that have left, by timestamp, without handing them to the sink."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headway.clock import SECOND, ManualClock
-from headway.connectors import TableSink
+from headway.connectors import TableSink, kept
 from headway.network.keeping import Keep
 from headway.network.schema import Schema
 
@@ -27,7 +27,17 @@ def test_all_is_kept_unless_asked() -> None:
         assert not sink.ageing
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=5)), st.integers(1, 12))
+@pytest.fixture(autouse=True, params=[3, 256])
+def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small batches are merged, at once or only in long tests."""
+    monkeypatch.setattr(kept, "TOGETHER", request.param)
+
+
+FIXED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FIXED
+@given(st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=30), st.integers(1, 12))
 def test_the_last_tuples(parts: list[list[int]], most: int) -> None:
     sink = TableSink(SCHEMA, Keep(tuples=most))
     values: list[int] = []
@@ -39,6 +49,7 @@ def test_the_last_tuples(parts: list[list[int]], most: int) -> None:
         assert sink.table.schema == SCHEMA.to_arrow()
 
 
+@FIXED
 @given(st.lists(st.tuples(st.lists(st.integers(0, 9), max_size=3), st.integers(0, 9))), st.integers(1, 12))
 def test_the_tuples_of_the_last_duration(parts: list[tuple[list[int], int]], seconds: int) -> None:
     clock = ManualClock(100 * SECOND)
@@ -77,3 +88,14 @@ def test_a_table_that_was_read_stays(keep: Keep) -> None:
     sink.write(batch(3, 4))
     sink.abort()
     assert table["a"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("keep", ["1000000", "1 hour"])
+def test_many_small_batches_take_the_memory_of_few(keep: str) -> None:
+    sink = TableSink(SCHEMA, Keep.parse(keep), ManualClock())
+    before = pa.total_allocated_bytes()
+    for at in range(5120):
+        sink.write(batch(at))
+    assert pa.total_allocated_bytes() - before < 5120 * 64  # one batch takes 64 bytes and more
+    assert sink.table["a"].to_pylist() == list(range(5120))
+    assert sink.table["a"].num_chunks <= 5120 // kept.TOGETHER + kept.TOGETHER
