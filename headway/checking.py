@@ -69,7 +69,7 @@ def check(
             if isinstance(item, Table):
                 if item.ref not in statics:
                     with inside(f"box '{box.name}': in"):
-                        statics[item.ref] = table_schema(item.ref, tables, network.folder, trust)
+                        statics[item.ref] = table_schema(item, tables, network.folder, trust)
                 schemas.append(statics[item.ref])
             else:
                 schemas.append(arcs[item])

@@ -18,6 +18,7 @@ from headway.network.yamls import check_size, read_text, write_text
 from headway.options.kinds import KINDS, check_value
 from headway.options.table import OPTIONS, SCHEDULE
 from headway.structure import check_structure
+from headway.tables import read_data
 
 NETWORK_KEYS = (
     Key("network", "name", "the network's name", required=True),
@@ -45,7 +46,9 @@ VALUE_KEYS = (
     Key("graph", "graph", "utility over the field's value", required=True),
 )
 SCHEDULE_KEYS = tuple(Key(one.name, KeyKind(KINDS[one.kind].schema), one.key_text) for one in SCHEDULE)
-TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
+TABLE_KEYS = (
+    Key("table", "data", "a path, a name that the run gives a table for, or {sql: URL, table: NAME}", required=True),
+)
 
 
 def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, Any] | str = OWN) -> Network:
@@ -247,12 +250,21 @@ def _inputs(value: object) -> tuple[str | Table, ...]:
         if isinstance(item, Mapping):
             check_keys(item, TABLE_KEYS)
             with inside("table"):
-                inputs.append(Table(parse_text(item["table"])))
+                inputs.append(parse_table(item["table"]))
         elif isinstance(item, str) and item:
             inputs.append(item)
         else:
             raise NetworkError(f"an input is the name of a source or box, `box.port`, or {{table: path}}, not {item!r}")
     return tuple(inputs)
+
+
+def parse_table(what: object) -> Table:
+    """Return a static table: a path, a name, or stored data such as ``{sql: URL, table: NAME}``."""
+    if not isinstance(what, Mapping):
+        return Table(parse_text(what))
+    data = freeze(what)
+    described = read_data(data, "data")
+    return Table(str(described) if described.kind == "sql" else f"{described.kind} {described}", data)
 
 
 def _connector(mapping: Mapping[str, Any], key: str) -> FrozenMap | str | None:

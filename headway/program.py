@@ -96,8 +96,8 @@ class Program:
     def load_tables(self, tables: Mapping[str, Any] | None) -> dict[str, pa.Table]:
         """Return the contents of all static tables by ref; `tables` gives some of them by name."""
         network = self.checked.network
-        refs = sorted({item.ref for box in self.boxes for item in box.items if isinstance(item, Table)})
-        return {ref: load_table(ref, tables, network.folder, network.trust) for ref in refs}
+        items = {item.ref: item for box in self.boxes for item in box.items if isinstance(item, Table)}
+        return {ref: load_table(items[ref], tables, network.folder, network.trust) for ref in sorted(items)}
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:
         """Return a new kernel for each box; `tables` holds the contents of static tables by ref."""

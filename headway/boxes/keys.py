@@ -203,6 +203,7 @@ KINDS: Mapping[str, KeyKind] = {
     "boxes": _by_name("box", 0),
     "outputs": _by_name("output", 1),
     "schema": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "additionalProperties": TEXT}]}),
+    "data": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1}]}),
     "connector": KeyKind({"oneOf": [TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]}),
     "graph": KeyKind({"type": "array", "minItems": 1, "items": _POINT}),
     **{part: KeyKind({"$ref": f"#/$defs/{part}"}) for part in ("qos", "value", "schedule")},

@@ -26,6 +26,7 @@ from headway.network.keeping import Keep, Roll
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
+from headway.tables.datasets import FILES
 
 LETTERS = "dead letters"
 """The name of the dead letters among the outputs."""
@@ -81,9 +82,9 @@ def check_files(
     if len(standard) > 1:
         raise InputError(f"only one source can read standard input, not {' and '.join(map(repr, standard))}")
     reads += [
-        _usable(Use(f"table '{ref}'", (network.folder or Path()) / ref), NetworkError)
-        for ref in table_refs(network)
-        if Path(ref).suffix and ref not in tables
+        _usable(Use(f"table '{item.ref}'", path), NetworkError)
+        for item in _tables(network)
+        if item.ref not in tables and (path := _file_of_table(item, network.folder)) is not None
     ]
     written: list[Use] = []
     sinks = {f"output '{output.name}'": thaw(output.sink) for output in network.outputs}
@@ -98,8 +99,17 @@ def check_files(
 
 def table_refs(network: Network) -> tuple[str, ...]:
     """Return the names of a network's static tables."""
-    refs = [item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)]
-    return tuple(dict.fromkeys(refs))
+    return tuple(dict.fromkeys(item.ref for item in _tables(network)))
+
+
+def _tables(network: Network) -> list[Table]:
+    return [item for box in network.boxes for item in box.inputs if isinstance(item, Table)]
+
+
+def _file_of_table(table: Table, base: Path | None) -> Path | None:
+    """Return the file that a static table is read from, as far as its name or description says."""
+    what = table.ref if table.data is None else next((table.data[kind] for kind in FILES if kind in table.data), "")
+    return (base or Path()) / what if Path(what).suffix else None
 
 
 def _usable(use: Use, error: type[HeadwayError]) -> Use:

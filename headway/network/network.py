@@ -50,9 +50,15 @@ class FrozenMap(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A static table as a box's input: a path, or a name that the run resolves."""
+    """A static table as a box's input: a path, or a name that the run resolves, or that of a stored data set."""
 
     ref: str
+    data: FrozenMap | None = field(default=None, repr=False)
+    """The data set's description, such as ``{sql: URL, table: NAME}``."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the table as it appears in a network file."""
+        return {"table": self.ref if self.data is None else thaw(self.data)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class Box:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the box as it appears in a network file."""
-        inputs = [{"table": item.ref} if isinstance(item, Table) else item for item in self.inputs]
+        inputs = [item.to_mapping() if isinstance(item, Table) else item for item in self.inputs]
         return {"op": self.spec.op, "in": inputs[0] if len(inputs) == 1 else inputs, **self.spec.to_mapping()}
 
 

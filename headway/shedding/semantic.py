@@ -91,7 +91,7 @@ class Trial:
         checked = self._route.checked
         network = checked.network
         statics = [
-            load_table(item.ref, tables, network.folder, network.trust) if isinstance(item, Table) else None
+            load_table(item, tables, network.folder, network.trust) if isinstance(item, Table) else None
             for item in checked.inputs[box.name]
         ]
         return compile_kernel(box.spec, box.name, checked.input_schemas(box.name), statics, checked.functions)

@@ -29,7 +29,8 @@ from headway.tables.references import SUFFIXES, find_table, read_file
 
 FORMS = "a path, {csv: path}, {jsonl: path}, {parquet: path}, {sql: URL, table: NAME} or {spark: NAME}"
 """How a data set is written, for messages."""
-_FILES = tuple(suffix[1:] for suffix in SUFFIXES)
+FILES = tuple(suffix[1:] for suffix in SUFFIXES)
+"""The kinds that are one file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,7 +83,7 @@ def is_data(value: object) -> bool:
         return True
     if not isinstance(value, Mapping) or not all(isinstance(one, str | Path) for one in value.values()):
         return False
-    return any(key in _openers.names() for key in value)
+    return any(key in _kinds() for key in value)
 
 
 def read_data(data: object, who: str, base: Path | None = None, trust: Trust = OWN) -> DataSet:
@@ -96,9 +97,9 @@ def read_data(data: object, who: str, base: Path | None = None, trust: Trust = O
     if not isinstance(data, Mapping) or not data:
         raise NetworkError(f"{who}: a data set is {FORMS}, not {masked(data)!r}")
     kinds = [key for key in data if key != "table"]
-    check_known("kind of data", kinds, _openers.names(), NetworkError, who)
+    check_known("kind of data", kinds, _kinds(), NetworkError, who)
     if len(kinds) != 1:
-        raise NetworkError(f"{who}: a data set is one of {choices(_openers.names())}, not {choices(map(str, kinds))}")
+        raise NetworkError(f"{who}: a data set is one of {choices(_kinds())}, not {choices(map(str, kinds))}")
     kind, place, table = kinds[0], data[kinds[0]], data.get("table", "")
     if not isinstance(place, str | Path) or not str(place):
         raise NetworkError(f"{who}: {kind}: expected {_WANTED.get(kind, 'a path')}, not {masked(place)!r}")
@@ -157,9 +158,16 @@ def register_data_kind(kind: str, opener: Opener) -> None:
     _openers.register(kind, opener)
 
 
+def _kinds() -> tuple[str, ...]:
+    """Return the kinds that a description may name, whatever has been imported."""
+    return tuple(sorted({*_openers.names(), "spark"}))
+
+
 def _open(data: DataSet) -> contextlib.AbstractContextManager[Opened]:
-    if data.kind == "path" or (data.kind in _FILES and is_folder(data)):
+    if data.kind == "path" or (data.kind in FILES and is_folder(data)):
         return contextlib.nullcontext(_Loaded(lambda: find_table(data.place, data.base, data.trust, data.who)))
+    if data.kind not in _openers.names():  # Spark's, which comes with the connectors
+        raise NetworkError(f"{data.who}: '{data.place}' is a table of Spark, and no Spark session runs in this process")
     opened: contextlib.AbstractContextManager[Opened] = _openers[data.kind].make(data)
     return opened
 
@@ -242,6 +250,6 @@ def _open_file(data: DataSet) -> Iterator[Opened]:
 
 
 _openers = Registry[Opener]("kind of data", NetworkError)
-for _kind in _FILES:
+for _kind in FILES:
     register_data_kind(_kind, _open_file)
 register_data_kind("sql", _open_sql)

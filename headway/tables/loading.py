@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from headway.errors import NetworkError, first_line
+from headway.network import Table
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.tables.datasets import DataSet, data_schema, data_table, is_data, read_data
@@ -16,13 +17,17 @@ from headway.tables.references import find_table, with_types
 
 
 def load_table(
-    ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
+    ref: str | Table, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
 ) -> pa.Table:
-    """Return a static table with Headway's types: one of `tables` by name, a file, or what a loader finds.
+    """Return a static table with Headway's types: one of `tables` by name, a data set, a file, or what a loader finds.
 
     A relative path is resolved against `folder`, the network file's, or else the current one. A CSV file has a header,
     and its types are inferred. Raises a NetworkError that says what is missing, or what `trust` does not allow.
     """
+    data = _described(ref, tables, folder, trust)
+    if data is not None:
+        return data_table(data)
+    ref = ref.ref if isinstance(ref, Table) else ref
     given, who = dict(tables or {}), f"table '{ref}'"
     if ref not in given:
         return find_table(ref, folder, trust, who, given)
@@ -34,14 +39,24 @@ def load_table(
 
 
 def table_schema(
-    ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
+    ref: str | Table, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
 ) -> Schema:
     """Return a static table's schema; `tables` may hold schemas instead of tables."""
-    given = (tables or {}).get(ref)
+    name = ref.ref if isinstance(ref, Table) else ref
+    given = (tables or {}).get(name)
     if isinstance(given, Schema):
         return given
-    data = _stored(given, f"table '{ref}'", trust)
+    data = _described(ref, tables, folder, trust)
+    if data is None:
+        data = _stored(given, f"table '{name}'", trust)
     return Schema.from_arrow(load_table(ref, tables, folder, trust).schema) if data is None else data_schema(data)
+
+
+def _described(ref: str | Table, tables: Mapping[str, Any] | None, folder: Path | None, trust: Trust) -> DataSet | None:
+    """Return the data set that a box's input describes, unless the run gives a table in its place."""
+    if not isinstance(ref, Table) or ref.data is None or ref.ref in (tables or {}):
+        return None
+    return read_data(ref.data, f"table '{ref.ref}'", folder, trust)
 
 
 def _stored(given: object, who: str, trust: Trust) -> DataSet | None:
