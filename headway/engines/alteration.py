@@ -18,6 +18,7 @@ from headway.kernels.kernel import Kernel
 from headway.living.changes import Changes
 from headway.living.since import Since
 from headway.program import Program, compile_program
+from headway.tables import Statics
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Alteration:
     """By output that is new, or goes elsewhere, or has another schema: where it goes."""
     histories: Mapping[tuple[str, int], History] = field(default_factory=dict)
     """By box that begins and input: the history that it reads first."""
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    tables: Statics = field(default_factory=Statics)
+    """The static tables of the run from the seam on."""
     what: str = ""
     """The command in a few words, for the log."""
 
@@ -72,10 +74,15 @@ def prepare_alteration(
     histories: Mapping[tuple[str, int], History],
     what: str,
 ) -> Alteration:
-    """Compile and open what a change needs; raise a HeadwayError for what cannot be."""
+    """Compile and open what a change needs; raise a HeadwayError for what cannot be.
+
+    Static tables stay as they were read, as long as a box or a point has them, unless the change refreshes them.
+    """
     program = compile_program(new, before=before, same=frozenset(changes.kept))
     begin = {*changes.begins, *changes.carried, *_reshaped(program, before, changes)}
-    contents = program.load_tables(tables, begin)
+    statics = tables if isinstance(tables, Statics) else Statics(tables)
+    statics = statics.of(old.network).again(changes.refreshed)
+    contents = program.load_tables(statics, begin)
     kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
     return Alteration(
         old,
@@ -86,7 +93,7 @@ def prepare_alteration(
         {name: readers(name) for name in (*changes.sources_added, *changes.sources_changed)},
         {name: destinations(name) for name in (*changes.outputs_added, *_reopened(old, new, changes))},
         histories,
-        dict(tables or {}),
+        statics.having(new.network, contents),
         what,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -59,7 +60,7 @@ class Process(Run):
         checked, settings, clock, stack, stopping = given
         self.started, self.train = clock.now(), settings.schedule.most
         readers = open_readers(checked, settings, stack)
-        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life))
+        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life), clock)
         letters = outlets.letters
         self.runtime = Runtime(checked, outlets.deliveries, settings.tables, letters, clock, *settings.fading)
         self.units = settings.schedule.units(self.runtime.topology)
@@ -193,9 +194,9 @@ class Process(Run):
         self.checked = checked = alteration.new
         letters = self.outlets.letters
         self.outlets.exchange(checked, alteration.destinations)
-        tables = {**(settings.tables or {}), **alteration.tables}
+        self.settings = settings = replace(settings, tables=alteration.tables)
         deliveries, fading = self.outlets.deliveries, settings.fading
-        self.runtime = Runtime(checked, deliveries, tables, letters, self.clock, *fading, heir=seam.heir())
+        self.runtime = Runtime(checked, deliveries, settings.tables, letters, self.clock, *fading, heir=seam.heir())
         for name, gate in seam.gates.items():
             gate.open(deliveries[name])
         self.units = settings.schedule.units(self.runtime.topology)
