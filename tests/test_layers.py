@@ -23,7 +23,6 @@ LAYERS = (
     ("",),  # the public names
     ("running",),
     ("runner",),
-    ("subscriptions",),
     ("engines",),
     ("connectors",),
     ("history",),
@@ -150,8 +149,11 @@ def test_the_design_shows_these_layers() -> None:
 def test_the_loop_knows_nothing_of_threads_and_signals() -> None:
     """Of the engines it imports only what commands are."""
     engines = ROOTS[0] / "engines"
-    imports = {module for name in ("loop", "control") for _, module in _source(engines / f"{name}.py").imports}
-    assert {module for module in imports if module.startswith("headway.engines")} == {"headway.engines.control"}
+    imports = {
+        module for name in ("loop", "control", "instructions") for _, module in _source(engines / f"{name}.py").imports
+    }
+    engines_own = {"headway.engines.control", "headway.engines.instructions"}
+    assert {module for module in imports if module.startswith("headway.engines")} == engines_own
     assert not imports & {"threading", "signal", "socket", "selectors"}
 
 

@@ -123,7 +123,7 @@ class Run(Carrier):
         self.sources = Ingest(feeds, self.clock, chunk, refuse, issued, self.settings.half_life, full, wake)
         self.stack.callback(self.sources.stop)
         if self.settings.control is not None:
-            self.settings.control.rouse(self.sources.wake)
+            self.settings.control.rouse(self.sources.wake.set)
         deliveries = list(outlets.deliveries.values())
         readings.attach(self.sources, feeds, deliveries, outlets.letters, self.schedule)
         self.begun = stopwatch() if begun is None else begun

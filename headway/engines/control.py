@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -134,7 +133,7 @@ class Control:
         # Only ever appended to, so that it needs no lock, also in signal handlers.
         self._given: list[Command | Timed] = []
         self._past = 0  # how many of them were given before the last run ended
-        self._sleepers: tuple[threading.Event, ...] = ()
+        self._sleepers: tuple[Callable[[], None], ...] = ()
         self._stopped = False
 
     def stop(self, *, drain: bool = False, at: int = 0) -> None:
@@ -205,13 +204,13 @@ class Control:
         """
         self._append(command, at)
         for wake in self._sleepers:
-            wake.set()
+            wake()
 
     def _append(self, command: Command, at: int = 0) -> None:
         self._given.append(Timed(at, command) if at else command)
 
-    def rouse(self, sleeper: threading.Event) -> None:
-        """Set `sleeper` whenever a command is given. Called by the engine."""
+    def rouse(self, sleeper: Callable[[], None]) -> None:
+        """Call `sleeper` whenever a command is given. Called by the engine."""
         self._sleepers = (*self._sleepers, sleeper)
 
     def listen(self) -> Hearing:

@@ -39,8 +39,8 @@ class Reader:
 
     What was kept when it was made, and comes after its position, stays until it has been read or the reader is closed
     or forgotten. Without an end it goes on with what is appended meanwhile, so a fragment can catch up and then go over
-    to live tuples: when `next` returns None and nothing is pending, everything up to `position` has been returned, and
-    that is the last tuple that has been appended.
+    to live tuples: when `next` returns None and `reached` is true, everything up to `position` has been returned, which
+    was the last tuple appended when `next` was called.
 
     `wanted` are the positions of the fields to read, None for all: other columns of the trains stay unread. With
     `ahead` files are read in the background, the next one while the second half of one is returned, so `next` hardly
@@ -61,6 +61,8 @@ class Reader:
         self.upto = upto
         self.keys = keys
         self.wanted = wanted
+        self.reached = False
+        """Whether the last call of `next` found that there was no more."""
         self.bytes_read = 0
         """Bytes of pages that were read from files."""
         self.files_read = 0
@@ -75,19 +77,22 @@ class Reader:
 
     @property
     def pending(self) -> bool:
-        """Whether a file is being read in the background: `next` would wait for it."""
+        """Whether a file is being read in the background by now: `next` would wait for it."""
         future = None if self._rows is not None or self._coming is None else self._coming[0]
         return isinstance(future, Future) and not future.done()
 
     def next(self, limit: int = TRAIN, wait: bool = True) -> Train | None:
-        """Return up to `limit` tuples, or None if there are no more by now; without `wait` also if one is `pending`.
+        """Return up to `limit` tuples, or None if there are no more by now, which is then `reached`.
 
-        A RunError names a file that is missing or damaged.
+        Without `wait` it also returns None while a file is read in the background. A RunError names a file that is
+        missing or damaged.
         """
+        self.reached = False
         while not self._closed:
             if self._rows is not None:
                 return self._slice(self._rows, limit)
             if self._coming is None and not self._begin(limit):
+                self.reached = True
                 return None
             assert self._coming is not None
             loaded, end = self._coming

@@ -17,7 +17,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headway.clock import SECOND
 from headway.columns import NEVER, Int64s, numpy_type
 from headway.network.schema import Schema
 from headway.sieves import DropBox
@@ -475,27 +474,6 @@ class Queue:
             self._within[segment] = int(stamps[0]), np.cumsum(stamps - stamps[0])
         first, later = self._within[segment]
         return first * count + int(later[count - 1])
-
-
-class Ages:
-    """The latencies of the tuples waiting at a board's cursors; only cursors that moved are read again."""
-
-    def __init__(self, board: Board, cursors: Sequence[Cursor]) -> None:
-        """Set up for all cursors of the board, by number."""
-        self._board = board
-        self._cursors = cursors
-        self._arrived, self._taken, self._count, self._mean = (np.zeros(len(cursors), np.int64) for _ in range(4))
-
-    def read(self, now: int) -> tuple[npt.NDArray[np.float64], Int64s]:
-        """Return by cursor the sum of its waiting tuples' latencies, in seconds, and how many tuples wait."""
-        arrived, taken = self._board.arrived.copy(), self._board.taken.copy()
-        moved = np.flatnonzero((arrived != self._arrived) | (taken != self._taken))
-        for at in moved.tolist():
-            count, summed = self._cursors[at].stamps()
-            self._count[at] = count
-            self._mean[at] = summed // count if count else 0
-        self._arrived, self._taken = arrived, taken
-        return np.maximum(now - self._mean, 0) * (self._count / SECOND), self._count
 
 
 def _stamp_sum(stamps: Int64s) -> int:

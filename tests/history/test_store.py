@@ -99,8 +99,9 @@ def test_catching_up_has_neither_gap_nor_duplicate(tmp_path: Path, ahead: bool, 
             if got is not None:
                 assert len(got) <= 777
                 found += got.numbers.tolist()
-            elif not feeder.is_alive() and not reader.pending and reader.position == history.edge == (count - 1, 0):
+            elif reader.reached and reader.position == (count - 1, 0):
                 break
+            assert not (reader.reached and got is not None)
         feeder.join()
         assert reader.next() is None
         low, high = (key, key) if isinstance(key, int) else key or (0, 49)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, WallClock
 from headway.columns import NEVER, Column
 from headway.network.schema import Schema
-from headway.storage.queues import Ages, Board, Queue
+from headway.storage.ages import Ages
+from headway.storage.queues import Board, Queue
 from headway.trains import NOTHING, Tick, Train
 from tests.searching import examples
 

@@ -23,7 +23,7 @@ from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.reading import Reading
 from headway.errors import RunError
 from headway.scheduling.snapshot import Moment, QueueReadings, Snapshot, Unit
-from headway.storage.queues import Ages
+from headway.storage.ages import Ages
 from headway.structure import owner
 
 _FEW = 1024

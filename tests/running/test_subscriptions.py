@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headway.errors import OutputError, RunError
-from headway.subscriptions import Subscription
+from headway.running.subscriptions import Subscription
 
 
 def batch(*values: int) -> pa.RecordBatch:

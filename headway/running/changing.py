@@ -1,0 +1,293 @@
+"""Changes of a running network: attaching, detaching, another version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headway.builder import NetworkBuilder
+from headway.checking import CheckedNetwork, check
+from headway.connectors.protocol import Reader
+from headway.engines.alteration import Alteration, History, prepare_alteration
+from headway.engines.carrier import Run
+from headway.engines.control import Alter
+from headway.engines.opening import Destination, check_files, destination_of, open_reader, permit
+from headway.errors import HeadwayError, NetworkError, RunError, check_known
+from headway.files import load
+from headway.living.changes import Changes, compare
+from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
+from headway.living.since import ALL
+from headway.network import Network, arc_name
+from headway.runner import AnyNetwork, Prepared
+from headway.running.attached import Attached, Change
+from headway.running.transfers import Transfers
+from headway.scheduling.policy import Planner
+
+
+class Changing(Transfers):
+    """A running network that changes."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__(prepared)
+        self._attached: dict[str, Attached] = {}
+
+    @property
+    def network(self) -> Network:
+        """The network as it is now, with what is attached."""
+        return self._network
+
+    @property
+    def version(self) -> int:
+        """The number of the network's version; every change and every attached or detached fragment makes a new one."""
+        return self._version
+
+    @property
+    def attached(self) -> Mapping[str, Attached]:
+        """The fragments that are attached, by name."""
+        return dict(self._attached)
+
+    def attach(
+        self, fragment: str | Path | Mapping[str, Any] | Fragment, *, at: float | None = None, **options: Any
+    ) -> Attached:
+        """Attach a fragment: boxes and outputs whose inputs are points, views or arcs of the network.
+
+        `since` and `until` override what the fragment says: how much history it gets, and whether its input ends now.
+        If older tuples are asked for than are kept, this is refused; to know that, it waits until everything before the
+        seam has passed the points.
+        """
+        read = self._read_fragment(fragment, **options)
+        with self._changing:
+            self._tidy()
+            wanted = graft(self._network, read)
+            histories = self._histories(read, wanted)
+            attached = Attached(self, read, lambda: self._wait(alter.sealed))
+            ends = {attached.outputs[name]: end for name, end in attached._done.items()}
+            alter, _ = self._alter(wanted, f"attach {read.name}", at, histories=histories, listeners=ends)
+            self._attached[read.name] = attached
+        bounded = read.since not in (None, ALL)
+        begun = next((one.begun for one in histories.values() if bounded and not self._virtual), None)
+        if begun is not None:  # how far back it goes is known once what came before the seam has passed the points
+            try:
+                self._wait(begun)
+            except HeadwayError:
+                attached.detach()
+                raise
+        return attached
+
+    def _histories(self, fragment: Fragment, network: Network) -> dict[tuple[str, int], History]:
+        """Return what the boxes of a fragment read of which point, by box and input."""
+        found: dict[tuple[str, int], History] = {}
+        starts = start_of(fragment, self._network)
+        if not any(starts.values()):
+            return found
+        checked = check(network, self._checked.functions, self._settings.tables, contact=True)
+        check_since(fragment, checked)
+        specs = {box.name: box.spec for box in checked.order}
+        begun: Future[int] = Future()
+        for box, points in starts.items():
+            for place, name in points.items():
+                point = checked.network.point(name)
+                ports = frozenset(port for port in specs[box].ports if checked.consumers[arc_name(box, port)])
+                schema = checked.arcs[checked.points[name]]
+                key = None if point.key is None else specs[box].lookup(point.key, schema, ports)
+                found[box, place] = History(name, fragment.since, key, fragment.until_now, begun)
+        if not self._virtual:
+            histories = self._carrier_now().histories
+            for name in {one.point for one in found.values()}:
+                histories.of(name)
+        return found
+
+    def explain(self, fragment: str | Path | Mapping[str, Any] | Fragment, **options: Any) -> str:
+        """Return how the history of a fragment would be read: which box reads which point, in which way."""
+        read = self._read_fragment(fragment, **options)
+        with self._changing:
+            found = self._histories(read, graft(self._network, read))
+        if not found:
+            return f"fragment '{read.name}' reads no history: its input begins now"
+        histories = self._carrier_now().histories
+        after = "its input ends there" if read.until_now else "then what is live"
+        return "\n".join(
+            f"{box} reads point '{one.point}': {histories.plan(one.point, one.since, one.key)}; {after}"
+            for (box, _), one in found.items()
+        )
+
+    def _read_fragment(self, fragment: str | Path | Mapping[str, Any] | Fragment, **options: Any) -> Fragment:
+        until = options.pop("until", None)
+        check_known("option", options, ("since",), RunError, "attach")
+        read = read_fragment(fragment, network=self._network, trust=self._network.trust, **options)
+        if until not in (None, "now"):
+            raise RunError(f"attach: until is 'now' or left out, not {until!r}")
+        return replace(read, until_now=True) if until else read
+
+    def _detach(self, attached: Attached, flush: bool) -> dict[str, pa.Table]:
+        with self._changing:
+            if self._attached.get(attached.name) is not attached or self._over.done():
+                return {name: self.read(name) for name in attached.outputs.values()}
+            wanted = prune(self._network, attached.name)
+            names = list(attached.outputs.values())
+            own = [box.name for box in self._network.boxes if box.name.startswith(f"{attached.name}/")]
+            stateful = [box.name for box in self._checked.order if box.name in own and box.spec.stateful]
+            self._alter(wanted, f"detach {attached.name}", None, flush=stateful if flush else ())
+            del self._attached[attached.name]
+            return self._now(lambda carrier: {name: _retired(carrier, name) for name in names})
+
+    def _tidy(self) -> None:
+        """Detach the fragments whose input has ended and whose results are delivered."""
+        for one in list(self._attached.values()):
+            if one._fragment.until_now and all(end.ended.done() for end in one._done.values()):
+                one.detach()
+
+    def change(
+        self,
+        network: AnyNetwork,
+        *,
+        restart: Iterable[str] | str = (),
+        keep: Iterable[str] | str = (),
+        flush: Iterable[str] | str = (),
+        base: int | None = None,
+        try_only: bool = False,
+        inputs: Mapping[str, object] | None = None,
+        at: float | None = None,
+    ) -> Change:
+        """Go on with another network from the next arrival number on. What is attached stays attached.
+
+        Boxes that are unchanged, with everything before them, go on. Those that keep a state and have changed, or
+        behind which something has changed, are named in `restart` (begin anew) or `keep` (the state stays valid), or
+        the change is refused with the choices; both take names, or ``"all"``. Boxes in `flush` emit their open windows
+        when they end. With `base`, the change is refused if the network's version is another by now. With `try_only`
+        nothing is changed. `inputs` are those of new sources.
+        """
+        wanted = network.build() if isinstance(network, NetworkBuilder) else network
+        wanted = wanted if isinstance(wanted, Network) else load(wanted)
+        with self._changing:
+            if base is not None and base != self._version:
+                raise RunError(
+                    f"the network has changed since: it is at version {self._version}, the change is based on {base}; "
+                    "look at it again (run.network), and repeat the change"
+                )
+            self._tidy()
+            for one in self._attached.values():
+                wanted = graft(wanted, one._fragment)
+            names: dict[str, Any] = {"restart": _listed(restart), "keep": _listed(keep), "flush": _listed(flush)}
+            if try_only:
+                _, changes = self._compare(wanted, **names)
+                return Change(changes, lambda: None, self._version)
+            alter, changes = self._alter(wanted, "change", at, inputs=inputs or {}, **names)
+            if "policy" in changes.schedule:
+                schedule: Mapping[str, Any] = wanted.schedule or {}
+                self.policy(schedule.get("policy") or str(self._settings.schedule.policy))
+            return Change(changes, lambda: self._wait(alter.sealed), self._version)
+
+    def policy(self, policy: str | Planner, *, at: float | None = None) -> None:
+        """Use another policy from now on."""
+        self._control.policy(policy, at=self._moment(at))
+
+    def refresh(self, *points: str, at: float | None = None) -> Change:
+        """Read stored data sets again, all of them by default; boxes that look rows up there do so from the seam on."""
+        dangling = [point.name for point in self._network.points if point.data is not None]
+        check_known("point with data", points, dangling, NetworkError)
+        with self._changing:
+            alter, changes = self._alter(
+                self._network, f"refresh {', '.join(points or dangling)}", at, refresh=points or dangling
+            )
+            return Change(changes, lambda: self._wait(alter.sealed), self._version)
+
+    def _compare(self, network: Network, **names: Any) -> tuple[CheckedNetwork, Changes]:
+        settings = self._settings
+        checked = check(network, self._checked.functions, settings.tables, contact=True)
+        return checked, compare(self._checked, checked, **names)
+
+    def _alter(
+        self,
+        network: Network,
+        what: str,
+        at: float | None,
+        *,
+        histories: Mapping[tuple[str, int], History] | None = None,
+        listeners: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, object] | None = None,
+        **names: Any,
+    ) -> tuple[Alter, Changes]:
+        """Prepare a seam, let the loop carry it out, and wait for that."""
+        if self._over.done():
+            raise RunError("the run has ended: nothing can be changed")
+        moment = self._moment(at)
+        checked, changes = self._compare(network, **names)
+        held = [box for box in changes.affected if box in self._paused or "all" in self._paused]
+        if held:
+            raise RunError(f"box '{held[0]}' is paused, and has to process what came before a change: resume it first")
+        before = self._settings
+        if inputs:
+            self._settings = replace(before, inputs={**before.inputs, **inputs})
+        try:
+            self._give_inboxes(checked)
+            carrier = None if self._virtual else self._carrier_now()
+            alteration = self._prepare(checked, changes, carrier, histories or {}, listeners or {}, what)
+        except BaseException:
+            self._settings = before
+            raise
+        alter = Alter(alteration, Future(), Future())
+        self._control.give(alter, moment)
+        if not self._virtual:
+            self._wait(alter.done)
+        self._network, self._checked = network, checked
+        self._version += 1
+        return alter, changes
+
+    def _prepare(
+        self,
+        checked: CheckedNetwork,
+        changes: Changes,
+        carrier: Run | None,
+        histories: Mapping[tuple[str, int], History],
+        listeners: Mapping[str, Any],
+        what: str,
+    ) -> Alteration:
+        settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
+        if carrier is not None:
+            carrier.check_alteration(checked, changes)
+
+        permit(checked, settings)
+        written = {f"output '{name}'": one for name, one in settings.outputs.items()}
+        check_files(checked.network, settings.inputs, written, tables=settings.tables or ())
+        if settings.shed is not None:
+            settings.shed.limits(
+                [one.name for one in checked.network.outputs], [one.qos for one in checked.network.outputs]
+            )
+
+        with ExitStack() as opened:  # if anything fails, what was opened is closed again
+
+            def reader(name: str) -> Reader:
+                found = open_reader(checked.network, checked.network.source(name), settings)
+                opened.callback(found.close)
+                return found
+
+            def destination(name: str) -> Destination:
+                found = destination_of(checked, settings, checked.network.output(name))
+                found = found._replace(listener=listeners.get(name), writer=found.open())
+                assert found.writer is not None
+                opened.callback(found.writer.abort)
+                return found
+
+            before = None if carrier is None else carrier.program
+            alteration = prepare_alteration(
+                self._checked, checked, changes, before, settings.tables, reader, destination, histories, what
+            )
+            opened.pop_all()
+            return alteration
+
+
+def _listed(names: Iterable[str] | str) -> Collection[str] | str:
+    return names if isinstance(names, str) else tuple(names)
+
+
+def _retired(carrier: Run, name: str) -> pa.Table:
+    """Return what an output that was removed has delivered; it is not part of the run's result."""
+    outlet = carrier.outlets.retired.pop(name, None)
+    return None if outlet is None else outlet.table
