@@ -40,10 +40,21 @@ class Kept(Generic[_Item]):
     ) -> None:
         """Begin with none; `size` returns how many tuples an item has, `merge` makes one item of several."""
         self._keep, self._clock, self._size = keep, clock, size
+        self._merging = merge
         self._merge = None if keep.all else merge
         self._entries: deque[_Entry[_Item]] = deque()
         self._tuples = self._loose = 0
         self._lock = threading.Lock()
+
+    def limit(self, keep: Keep) -> None:
+        """Keep another amount from now on."""
+        with self._lock:
+            if keep.span is not None and self._keep.span is None:  # when they came was not noted: as if now
+                came = self._clock.now()
+                self._entries = deque(_Entry(((came, entry.tuples),), entry.item) for entry in self._entries)
+            self._keep, self._merge = keep, None if keep.all else self._merging
+            self._loose = min(self._loose, len(self._entries))
+            self._drop()
 
     def add(self, item: _Item) -> None:
         """Keep an item, and drop those that lie wholly outside."""

@@ -141,13 +141,20 @@ class TableSink(ImmediateSink):
 
     def __init__(self, schema: Schema, keep: Keep | None = None, clock: Clock | None = None) -> None:
         self._schema = schema.to_arrow()
-        self._most = None if keep is None else keep.tuples
-        self._ages = keep is not None and keep.span is not None
+        self._keep = keep = keep or Keep()
+        self._most, self._ages = keep.tuples, keep.span is not None
         self._kept: Kept[pa.RecordBatch] = Kept(
-            keep or Keep(), clock or WallClock(), lambda batch: int(batch.num_rows), self._joined
+            keep, clock or WallClock(), lambda batch: int(batch.num_rows), self._joined
         )
         self.count = 0
         """The tuples written so far."""
+
+    def limit(self, keep: Keep | None) -> None:
+        """Keep another amount from now on."""
+        keep = keep or Keep()
+        if keep != self._keep:
+            self._keep, self._most, self._ages = keep, keep.tuples, keep.span is not None
+            self._kept.limit(keep)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Keep the batch."""

@@ -80,8 +80,7 @@ def prepare_alteration(
     """
     program = compile_program(new, before=before, same=frozenset(changes.kept))
     begin = {*changes.begins, *changes.carried, *_reshaped(program, before, changes)}
-    statics = tables if isinstance(tables, Statics) else Statics(tables)
-    statics = statics.of(old.network).again(changes.refreshed)
+    statics = Statics.of_run(tables).of(old.network).again(changes.refreshed)
     contents = program.load_tables(statics, begin)
     kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
     return Alteration(
@@ -103,8 +102,14 @@ def _reopened(old: CheckedNetwork, new: CheckedNetwork, changes: Changes) -> lis
     return [
         name
         for name in changes.outputs_changed
-        if name in changes.outputs_restarted or old.network.output(name).sink != new.network.output(name).sink
+        if name in changes.outputs_restarted or _goes(old, name) != _goes(new, name)
     ]
+
+
+def _goes(checked: CheckedNetwork, name: str) -> tuple[object, ...]:
+    """Return where an output goes, and how; what is kept in memory can change while it goes on."""
+    output = checked.network.output(name)
+    return output.sink, output.roll, None if output.roll is None else output.keep
 
 
 def _reshaped(program: Program, before: Program | None, changes: Changes) -> list[str]:

@@ -320,7 +320,7 @@ class Outlets(Generic[AnOutlet]):
             write = self._letters[0].write if self._letters else None
             look = next((_look_of(writer) for writer in self._letters), None)
             self.letters = DeadLetters(settings.strict, write, letters_keep, clock, look)
-        self._ageing = [one.delivery for one in self.outlets.values() if _look_of(one.writer) is not None]
+        self._ageing = self._aged()
 
     def exchange(self, checked: CheckedNetwork, destinations: Mapping[str, Destination]) -> None:
         """Deliver to the outputs of another network: some are new, some go on, and the others are complete."""
@@ -331,11 +331,17 @@ class Outlets(Generic[AnOutlet]):
                 one = self._make(destinations[name]) if name in destinations else before.pop(name)
                 self.outlets[name] = one
             one.delivery.judge(output.qos)
+            if isinstance(one.writer, TableSink):
+                one.writer.limit(output.keep)
         for name, one in before.items():
             one.prepare()
             one.writer.close()
             one.delivery.end(f"output '{name}' {'begins anew' if name in self.outlets else 'was removed'}")
             self.retired[name] = one
+        self._ageing = self._aged()
+
+    def _aged(self) -> list[Delivery]:
+        return [one.delivery for one in self.outlets.values() if _look_of(one.writer) is not None]
 
     @property
     def deliveries(self) -> dict[str, Delivery]:

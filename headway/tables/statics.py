@@ -37,6 +37,11 @@ class Statics(Mapping[str, Any]):
         self._given = dict(given or {})
         self._read = _NOTHING
 
+    @staticmethod
+    def of_run(tables: Mapping[str, Any] | None) -> Statics:
+        """Return a run's static tables; nothing was read of those that are only given."""
+        return tables if isinstance(tables, Statics) else Statics(tables)
+
     def __getitem__(self, name: str) -> Any:
         return self._given[name]
 
