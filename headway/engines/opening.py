@@ -197,9 +197,8 @@ def open_reader(network: Network, source: Source, settings: RunSettings) -> Read
 
 def _open_stored(network: Network, source: Source, point: Point, settings: RunSettings) -> Reader:
     """Return a reader of a point's stored data: as it was read to be looked up, if it was, or as it is."""
-    name, rate, tables = source.name, settings.rates.get(source.name), settings.tables or {}
-    found = tables.read(network, point.name) if isinstance(tables, Statics) else None
-    if point.name not in tables and not isinstance(found, pa.Table):
+    name, rate, tables = source.name, settings.rates.get(source.name), Statics.of_run(settings.tables)
+    if point.name not in tables and not isinstance(tables.read(network, point.name), pa.Table):
         data = point_data(point, network.folder, network.trust)
         return open_data(name, data, schema=source.schema, rate=rate)
     return open_source(name, source.schema, load_static(network, Table(point.name), tables), rate=rate, strict=True)

@@ -262,6 +262,8 @@ class Process(Run):
         old = {feed.name: feed for feed in self.feeds}
         for name in (*alteration.changes.sources_removed, *alteration.changes.sources_changed):
             old.pop(name).reader.close()
+        for reader in alteration.readers.values():
+            self.stack.callback(reader.close)
         self.feeds = [
             self.runtime.connect(old[source.name])
             if source.name in old
