@@ -80,8 +80,12 @@ OUTPUT_KEYS = (
     Key("from", "arc", "the source, box, `box.port`, point or view whose tuples leave here", required=True),
     Key("qos", "qos", "what results are worth, by latency, loss and value"),
     Key("sink", "connector", "where the tuples go: a path, or a connector such as {csv: path}"),
-    Key("keep", "keep", "how much of what was delivered stays readable while the network runs: as of a point"),
-    Key("roll", "roll", "when a file is finished and the next one begins: after `1 hour`, or at `100 MB`"),
+    Key(
+        "keep",
+        "keep",
+        "how much of the results stays, in memory or, with `roll`, in files: as of a point; default: all",
+    ),
+    Key("roll", "roll", "when a file is complete and the next one begins: `1 hour`, `100 MB`, or a list of both"),
 )
 QOS_KEYS = (
     Key("latency", "graph", "utility over seconds: [[0, 1], [2, 1], [10, 0]]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -46,9 +47,18 @@ class Kept(Generic[_Item]):
         self._tuples = self._loose = 0
         self._lock = threading.Lock()
 
-    def limit(self, keep: Keep) -> None:
-        """Keep another amount from now on."""
+    def limit(self, keep: Keep, cut: Callable[[_Item, int], _Item]) -> None:
+        """Keep another amount from now on. What was dropped stays so: `cut` returns an item without its first tuples."""
         with self._lock:
+            self._drop()
+            extra = self._extra()
+            if extra:
+                first = self._entries.popleft()
+                ends = itertools.accumulate(count for _, count in first.came)
+                came = [(at, min(count, end - extra)) for (at, count), end in zip(first.came, ends, strict=True)]
+                rest = [one for one in came if one[1] > 0] or came[-1:]
+                self._entries.appendleft(_Entry(tuple(rest), cut(first.item, extra)))
+                self._tuples -= extra
             if keep.span is not None and self._keep.span is None:  # when they came was not noted: as if now
                 came = self._clock.now()
                 self._entries = deque(_Entry(((came, entry.tuples),), entry.item) for entry in self._entries)
@@ -76,19 +86,22 @@ class Kept(Generic[_Item]):
         """Return the items that are kept, and how many tuples of the first one are outside."""
         with self._lock:
             self._drop()
-            extra = 0
-            if self._keep.tuples is not None:
-                extra = max(0, self._tuples - self._keep.tuples)
-            elif self._keep.span is not None and self._entries:
-                oldest = self._oldest(self._keep.span.nanoseconds)
-                extra = sum(count for moment, count in self._entries[0].came if moment < oldest)
-            return [entry.item for entry in self._entries], extra
+            return [entry.item for entry in self._entries], self._extra()
 
     def clear(self) -> None:
         """Drop everything."""
         with self._lock:
             self._entries.clear()
             self._tuples = self._loose = 0
+
+    def _extra(self) -> int:
+        """Return how many tuples of the first item are outside."""
+        if self._keep.tuples is not None:
+            return max(0, self._tuples - self._keep.tuples)
+        if self._keep.span is not None and self._entries:
+            oldest = self._oldest(self._keep.span.nanoseconds)
+            return sum(count for moment, count in self._entries[0].came if moment < oldest)
+        return 0
 
     def _oldest(self, span: int) -> int:
         return self._clock.now() - span

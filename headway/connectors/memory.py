@@ -154,7 +154,7 @@ class TableSink(ImmediateSink):
         keep = keep or Keep()
         if keep != self._keep:
             self._keep, self._most, self._ages = keep, keep.tuples, keep.span is not None
-            self._kept.limit(keep)
+            self._kept.limit(keep, lambda batch, count: batch.slice(count))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Keep the batch."""

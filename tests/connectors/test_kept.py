@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -61,6 +63,34 @@ def test_the_tuples_of_the_last_duration(parts: list[tuple[list[int], int]], sec
         clock.advance(pause * SECOND)
         since = clock.now() - seconds * SECOND
         assert sink.table["a"].to_pylist() == [value for moment, value in delivered if moment >= since]
+
+
+_keeps = st.none() | st.integers(1, 8).map(lambda tuples: Keep(tuples=tuples)) | st.just(Keep.parse("4s"))
+
+
+@FIXED
+@given(st.lists(st.tuples(st.lists(st.integers(0, 9), max_size=4), st.integers(0, 3), st.just(0) | _keeps)))
+def test_another_amount_is_kept_from_now_on(steps: list[tuple[list[int], int, Any]]) -> None:
+    """What was dropped stays so; how old tuples are is noted only while it matters."""
+    clock, keep = ManualClock(100 * SECOND), Keep()
+    sink = TableSink(SCHEMA, None, clock)
+    held: list[tuple[int, int]] = []
+    for values, pause, other in steps:
+        sink.write(batch(*values))
+        held += [(clock.now(), value) for value in values]
+        clock.advance(pause * SECOND)
+        held = held[-keep.tuples :] if keep.tuples is not None else held
+        if keep.span is not None:
+            held = [one for one in held if one[0] >= clock.now() - keep.span.nanoseconds]
+        if other != 0:
+            other = other or Keep()
+            sink.limit(other)
+            if other.span is not None and keep.span is None:
+                held = [(clock.now(), value) for _, value in held]
+            keep = other
+        held = held[-keep.tuples :] if keep.tuples is not None else held
+        assert sink.table["a"].to_pylist() == [value for _, value in held]
+        assert sink.ageing == (keep.span is not None)
 
 
 def test_memory_is_given_back() -> None:
