@@ -208,7 +208,7 @@ class Loop:
                 if manner.keeps and not self._drains:
                     break
             if self._wanted and (self._sealed or not closed):
-                yield from self._alter()
+                yield from self._alter(closed)
                 steering, manner = self._steering, self._manner
             issued, deadline = sources.issued, carrier.deadline
             if deadline is not None and deadline <= now and not sources.ended:
@@ -267,10 +267,13 @@ class Loop:
             self._look(now)
         return self.preemptive and (arrived or (self._until is not None and now >= self._until))
 
-    def _alter(self) -> Generator[Instruction, Any, None]:
-        """Seal and swap as far as possible now; more than one alteration, if nothing has to be waited for."""
+    def _alter(self, closed: bool) -> Generator[Instruction, Any, None]:
+        """Seal and swap as far as possible now; more than one alteration, if nothing has to be waited for.
+
+        Once the sources are closed, only the seam that has begun is completed.
+        """
         carrier = self._carrier
-        while self._wanted and carrier.settled:
+        while self._wanted and carrier.settled and (self._sealed or not closed):
             if not self._sealed:
                 yield Seal(self._wanted[0])
                 self._sealed = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from typing import Any, Self, Unpack, cast
 
 import pyarrow as pa
@@ -36,9 +37,12 @@ class Running(Changing):
         for inbox in list(self._inboxes.values()):  # a change that is under way may add to them
             if isinstance(inbox, Inbox):
                 inbox.end()
+        if self._virtual and at is None and self._thread is None:
+            return self.wait()  # its inputs end by themselves
         if not self._over.done():
-            for box in sorted(self._paused):
-                self.resume(box)
+            with suppress(RunError):  # it may end meanwhile
+                for box in sorted(self._paused):
+                    self.resume(box)
             self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
         return self.wait()
 

@@ -563,3 +563,18 @@ def test_windows_time_out_as_if_others_had_not_been_changed() -> None:
 
     assert outputs(True) == outputs(False)
     assert [row["n"] for row in outputs(True)] != [3, 3]
+
+
+def test_boxes_that_have_caught_up_read_their_arcs_again_as_if_nothing_had_been_changed(run: Running) -> None:
+    run.change(network(1), keep="all")
+    run.attach(COUNT)
+    run.push("s", rows(0, 9))
+
+    def folded(carrier: Any) -> bool:
+        boxes, arcs = carrier.runtime.boxes, carrier.runtime.arcs.values()
+        plain = all(box.branches is None and not any(cursor.apart for cursor in box.cursors) for box in boxes)
+        return plain and not any(arc.queue.listeners for arc in arcs)
+
+    until(lambda: run._now(folded))
+    run.push("s", rows(9, 12))
+    assert [row["n"] for row in run.stop().outputs["counts"].to_pylist()] == [2, 3, 3, 3]

@@ -85,7 +85,7 @@ class CatchUp:
             train = reader.next(_CHUNK, wait)
             if train is not None:
                 branch.queue.push(part_of(self._stamped(train), NOTHING, branch.upto))
-            elif reader.pending:
+            elif not reader.reached:
                 return False
             if train is None or reader.position.number > branch.upto:
                 branch.join(self._rest)

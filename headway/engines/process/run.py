@@ -232,7 +232,7 @@ class Process(Run):
         """Let boxes read from the arcs' own queues where branches are no different any more."""
         rest = []
         for box, place, branch in self._branches:
-            if branch.upto == NEVER and branch.fold():
+            if branch.upto == NEVER and not self.runtime.busy[box.index] and branch.fold():
                 assert box.branches is not None
                 branches = [None if at == place else one for at, one in enumerate(box.branches)]
                 box.branches = tuple(branches) if any(branches) else None
