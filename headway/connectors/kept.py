@@ -48,7 +48,10 @@ class Kept(Generic[_Item]):
         self._lock = threading.Lock()
 
     def limit(self, keep: Keep, cut: Callable[[_Item, int], _Item]) -> None:
-        """Keep another amount from now on. What was dropped stays so: `cut` returns an item without its first tuples."""
+        """Keep another amount from now on; what was dropped stays so.
+
+        `cut` returns an item without its first tuples.
+        """
         with self._lock:
             self._drop()
             extra = self._extra()
