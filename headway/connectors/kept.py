@@ -63,8 +63,8 @@ class Kept(Generic[_Item]):
                 self._entries.appendleft(_Entry(tuple(rest), cut(first.item, extra)))
                 self._tuples -= extra
             if keep.span is not None and self._keep.span is None:  # when they came was not noted: as if now
-                came = self._clock.now()
-                self._entries = deque(_Entry(((came, entry.tuples),), entry.item) for entry in self._entries)
+                now = self._clock.now()
+                self._entries = deque(_Entry(((now, entry.tuples),), entry.item) for entry in self._entries)
             self._keep, self._merge = keep, None if keep.all else self._merging
             self._loose = min(self._loose, len(self._entries))
             self._drop()

@@ -6,13 +6,16 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import headway as hw
 from headway.errors import HeadwayError, NetworkError
 from tests.postgres import PASSWORD, Postgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Write = Callable[[list[tuple[int, str]]], None]
 FIRST = [(0, "Ada"), (1, "Ben")]
@@ -188,6 +191,32 @@ def test_a_stranger_reads_only_what_is_allowed(tmp_path: Path) -> None:
         with pytest.raises(NetworkError, match=r"point 'names': data: .*a file from a stranger may not read"):
             hw.start(made, engine="local", trust="stranger")
         hw.start(made, engine="local", trust={"read_only": [str(tmp_path)]}).stop()
+
+
+def test_a_table_of_spark(spark: SparkSession) -> None:
+    def write(rows: list[tuple[int, str]]) -> None:
+        spark.createDataFrame(rows, "k bigint, name string").createOrReplaceTempView("names")
+
+    write(FIRST)
+    with hw.start(network({"spark": "names"}, **STREAMED), engine="local") as run:
+        run.push("s", [(0, 1)])
+        write(SECOND)
+        run.refresh("names")
+        run.push("s", [(0, 2)])
+        result = run.stop()
+    assert (found(result), found(result, "f")) == ([(1, "Ada"), (2, "Cleo")], FIRST)
+
+
+def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    data, write = in_sqlite(tmp_path / "names.db")
+    write(FIRST)
+    spark.createDataFrame(SECOND, "k bigint, name string").createOrReplaceTempView("others")
+    streamed = {"op": "filter", "in": {"point": "others", "as": "stream"}, "where": "true"}
+    made = {**network(data, **STREAMED, g=streamed), "sources": {"s": {"schema": "k bigint, v bigint"}}}
+    made["points"] = {**made["points"], "others": {"data": {"spark": "others"}}}
+    result = hw.run(made, {"s": [(0, 1), (1, 2), (7, 3)]}, engine="spark")
+    assert sorted(found(result)) == [(1, "Ada"), (2, "Ben")]
+    assert (sorted(found(result, "f")), sorted(found(result, "g"))) == (FIRST, SECOND)
 
 
 def test_a_fragment_finds_what_its_file_names(tmp_path: Path) -> None:
