@@ -18,6 +18,7 @@ from headway.kernels.kernel import Kernel
 from headway.living.changes import Changes
 from headway.living.since import Since
 from headway.program import Program, compile_program
+from headway.tables import Statics
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class Alteration:
     """By output that is new, or goes elsewhere, or has another schema: where it goes."""
     histories: Mapping[tuple[str, int], History] = field(default_factory=dict)
     """By box that begins and input: the history that it reads first."""
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    tables: Statics = field(default_factory=Statics)
+    """The static tables of the run from the seam on."""
     what: str = ""
     """The command in a few words, for the log."""
     opening: Opening | None = None
@@ -83,13 +85,17 @@ def prepare_alteration(
     histories: Mapping[tuple[str, int], History],
     what: str,
 ) -> Alteration:
-    """Compile and open what a change needs; raise a HeadwayError for what cannot be."""
+    """Compile and open what a change needs; raise a HeadwayError for what cannot be.
+
+    Static tables stay as they were read, as long as a box or a point has them, unless the change refreshes them.
+    """
     before = compile_program(old) if before is None else before
     program = compile_program(new, before=before, same=frozenset(changes.kept))
     opening = _opening(old, changes, before, program)
     now = before if opening is None else opening.program
     begin = {*changes.begins, *changes.carried, *_reshaped(program, now, changes.kept)}
-    contents = program.load_tables(tables, begin)
+    statics = Statics.of_run(tables).of(old.network).again(changes.refreshed)
+    contents = program.load_tables(statics, begin)
     kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
     return Alteration(
         old,
@@ -100,7 +106,7 @@ def prepare_alteration(
         {name: readers(name) for name in (*changes.sources_added, *changes.sources_changed)},
         {name: destinations(name) for name in (*changes.outputs_added, *_reopened(old, new, changes))},
         histories,
-        dict(tables or {}),
+        statics.having(new.network, contents),
         what,
         opening,
     )
@@ -111,8 +117,14 @@ def _reopened(old: CheckedNetwork, new: CheckedNetwork, changes: Changes) -> lis
     return [
         name
         for name in changes.outputs_changed
-        if name in changes.outputs_restarted or old.network.output(name).sink != new.network.output(name).sink
+        if name in changes.outputs_restarted or _goes(old, name) != _goes(new, name)
     ]
+
+
+def _goes(checked: CheckedNetwork, name: str) -> tuple[object, ...]:
+    """Return where an output goes, and how; what is kept in memory can change while it goes on."""
+    output = checked.network.output(name)
+    return output.sink, output.roll, None if output.roll is None else output.keep
 
 
 def _reshaped(program: Program, before: Program, kept: Collection[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -59,7 +60,7 @@ class Process(Run):
         checked, settings, clock, stack, stopping = given
         self.started, self.train = clock.now(), settings.schedule.most
         readers = open_readers(checked, settings, stack)
-        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life))
+        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life), clock)
         letters = outlets.letters
         self.runtime = Runtime(checked, outlets.deliveries, settings.tables, letters, clock, *settings.fading)
         self.units = settings.schedule.units(self.runtime.topology)
@@ -195,6 +196,7 @@ class Process(Run):
         alteration = seam.alteration
         self.checked = alteration.new
         self.outlets.exchange(alteration.new, alteration.destinations)
+        self.settings = replace(self.settings, tables=alteration.tables)
         renewed = self._go_on(seam.heir(), alteration)
         self._histories.follow(self.checked, self.runtime, alteration.changes.points_restarted, seam.number)
         for name, gate in seam.gates.items():
@@ -206,7 +208,7 @@ class Process(Run):
         """Go on with another runtime: that after an alteration, or for the same network."""
         settings, letters, deliveries = self.settings, self.outlets.letters, self.outlets.deliveries
         paused = [self.runtime.boxes[at].name for at in self.runtime.paused]
-        tables = {**(settings.tables or {}), **({} if alteration is None else alteration.tables)}
+        tables = settings.tables
         self.runtime = Runtime(self.checked, deliveries, tables, letters, self.clock, *settings.fading, heir=heir)
         self.units = settings.schedule.units(self.runtime.topology)
         self.traversal = settings.schedule.make_traversal(self.runtime.topology)
@@ -270,6 +272,8 @@ class Process(Run):
         old = {feed.name: feed for feed in self.feeds}
         for name in (*alteration.changes.sources_removed, *alteration.changes.sources_changed):
             old.pop(name).reader.close()
+        for reader in alteration.readers.values():
+            self.stack.callback(reader.close)
         self.feeds = [
             self.runtime.connect(old[source.name])
             if source.name in old

@@ -59,7 +59,7 @@ class Backend:
         def deliver_to(to: Destination) -> OutputResults:
             return OutputResults(to, clock, settings.half_life, place, state.results(to.output.name))
 
-        self.outlets = Outlets(checked, settings, stack, stopping, deliver_to)
+        self.outlets = Outlets(checked, settings, stack, stopping, deliver_to, clock)
         results = self.outlets.outlets
         self.log = state.open_log(network, settings.keep)
         self.recovered = self.log.issued > NOTHING
