@@ -183,6 +183,10 @@ class Loop:
         self.planning = 0
         """Nanoseconds spent on snapshots, plans and looks."""
 
+    def go_on(self, sealed: Alter) -> None:
+        """Begin with an alteration that an earlier process has sealed."""
+        self._wanted, self._sealed = [sealed], True
+
     @property
     def _unscheduled(self) -> str | None:
         """Why commands to the scheduler are refused, if there is none."""
