@@ -188,6 +188,10 @@ class Run(Carrier):
         except Exception as error:
             ask.answer.set_exception(error)
 
+    def processed(self, number: int) -> bool:
+        """Return whether everything up to an arrival number has been processed and delivered."""
+        raise NotImplementedError
+
     def keep_behind(self) -> None:
         """Take note that what nobody waits for may have changed."""
 

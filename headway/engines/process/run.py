@@ -160,6 +160,12 @@ class Process(Run):
         """Return by input of a box the next tuples that wait there."""
         return queue_of(self.runtime, box, tuples)
 
+    def processed(self, number: int) -> bool:
+        """Return whether everything up to an arrival number has been processed and delivered."""
+        runtime, memo = self.runtime, dict[str, int]()
+        arcs = self.checked.outputs.values()
+        return self._seam is None and all(runtime.progress(arc, frozenset(), memo) >= number for arc in arcs)
+
     def windows_of(self, box: str) -> pa.Table:
         """Return the open windows of a box."""
         return windows_of(self.runtime, box)
