@@ -166,8 +166,9 @@ class DatabaseTable:
                     return
                 yield self._batch(fields, part)
         finally:
-            with contextlib.suppress(Exception):
-                result.close()
+            if self._connection is not None:  # otherwise it is closed already, and SQLAlchemy would log an error
+                with contextlib.suppress(Exception):
+                    result.close()
 
     def _batch(self, fields: Sequence[Field], rows: Any) -> pa.RecordBatch:
         arrays = []
