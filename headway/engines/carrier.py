@@ -97,6 +97,7 @@ class Run(Carrier):
         issued: int = NOTHING,
         wake: threading.Event | None = None,
         begun: int | None = None,
+        confirms: bool = True,
     ) -> None:
         """Connect sources and outputs with the reading, and begin a recording if the user wants one.
 
@@ -120,7 +121,8 @@ class Run(Carrier):
             self.recorder = Recorder(*about, start=self.clock.now(), description=described)
             if self.replays:
                 self.recorder.hear(feeds)
-        self.sources = Ingest(feeds, self.clock, chunk, refuse, issued, self.settings.half_life, full, wake)
+        half_life = self.settings.half_life
+        self.sources = Ingest(feeds, self.clock, chunk, refuse, issued, half_life, full, wake, confirms)
         self.stack.callback(self.sources.stop)
         if self.settings.control is not None:
             self.settings.control.rouse(self.sources.wake.set)
@@ -208,7 +210,7 @@ class Run(Carrier):
 
     # Instructions of the loop
 
-    def begin_seam(self, seal: Seal) -> None:
+    def begin_seam(self, seal: Seal) -> Renewed | None:
         """Begin a seam. Carriers that cannot are not asked to."""
         raise NotImplementedError
 

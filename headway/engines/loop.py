@@ -125,8 +125,8 @@ class Carrier(Protocol):
     def answer(self, ask: Ask) -> None:
         """Answer a question about the run, or do what concerns single boxes."""
 
-    def begin_seam(self, seal: Seal) -> None:
-        """Carry out `Seal`."""
+    def begin_seam(self, seal: Seal) -> Renewed | None:
+        """Carry out `Seal`; return what steers the network until the swap, if that is something else."""
         raise NotImplementedError
 
     def exchange(self) -> Renewed:
@@ -182,6 +182,10 @@ class Loop:
         """Steps ended early in favour of another unit."""
         self.planning = 0
         """Nanoseconds spent on snapshots, plans and looks."""
+
+    def go_on(self, sealed: Alter) -> None:
+        """Begin with an alteration that an earlier process has sealed."""
+        self._wanted, self._sealed = [sealed], True
 
     @property
     def _unscheduled(self) -> str | None:
@@ -275,20 +279,26 @@ class Loop:
         carrier = self._carrier
         while self._wanted and carrier.settled and (self._sealed or not closed):
             if not self._sealed:
-                yield Seal(self._wanted[0])
+                opened: Renewed | None = yield Seal(self._wanted[0])
                 self._sealed = True
+                if opened is not None:
+                    self._adopt(opened)
             if not carrier.drained:
                 return
             renewed: Renewed = yield Swap()
             self._sealed = False
             del self._wanted[0]
-            self._steering, self._manner = renewed
-            only = self._manner.only
-            self._only = None if only is None else Start((only,), None, 0, None)
-            self._until = self._overtaken = None
-            self._seen = False
-            if self.policy is not None:
-                self._memory = self._steering.begin(self.policy.start())
+            self._adopt(renewed)
+
+    def _adopt(self, renewed: Renewed) -> None:
+        """Go on with what steers the network as it is now."""
+        self._steering, self._manner = renewed
+        only = self._manner.only
+        self._only = None if only is None else Start((only,), None, 0, None)
+        self._until = self._overtaken = None
+        self._seen = False
+        if self.policy is not None:
+            self._memory = self._steering.begin(self.policy.start())
 
     @property
     def _exchanging(self) -> bool:
@@ -460,7 +470,7 @@ def drive(loop: Loop, carrier: Carrier) -> None:
                 case End():
                     carrier.end()
                 case Seal():
-                    carrier.begin_seam(instruction)
+                    answer = carrier.begin_seam(instruction)
                 case Swap():
                     answer = carrier.exchange()
                 case Close():

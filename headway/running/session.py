@@ -64,6 +64,10 @@ class Session:
             _first(self._carrier, self._over)
             if self._over.done() and not self._carrier.done():
                 self._over.result()
+            found = self._carrier.result()
+            if found.checked.network != self._network:  # a run that goes on has changed before
+                self._network, self._checked = found.checked.network, found.checked
+                self._inboxes |= {name: one for name, one in found.settings.inputs.items() if isinstance(one, Inbox)}
         return self
 
     def here(self) -> RunResult:

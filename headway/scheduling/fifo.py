@@ -38,7 +38,7 @@ class Fifo(Ranked):
 
 def last_boxes(layout: Layout) -> Int64s:
     """Return by unit the number of its last box; boxes are numbered in topological order."""
-    return np.array([max(unit.boxes) for unit in layout.units], np.int64)
+    return np.array([max(unit.boxes, default=-1) for unit in layout.units], np.int64)
 
 
 register_policy(

@@ -63,7 +63,7 @@ class WeightedRoundRobin(Policy):
         units = layout.units
         if not self.weights:
             of_boxes = box_weights(layout.topology).tolist()
-            return np.array([max([of_boxes[box] for box in unit.boxes]) for unit in units], np.float64)
+            return np.array([max([of_boxes[box] for box in unit.boxes], default=1.0) for unit in units], np.float64)
         given = dict(self.weights)
         names = [unit.name for unit in units]
         for name in sorted(given.keys() - set(names)):

@@ -36,7 +36,8 @@ class Commit:
     `issued` is the largest arrival number assigned so far, marks included; `end` is the number of the end mark if it is
     in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
     is how long the run has lasted, in nanoseconds, without the time between its processes; `inputs` tells for sources
-    that are files which ones they are and how far they have been read (`headway.connectors.input_files`).
+    that are files which ones they are and how far they have been read (`headway.connectors.input_files`). `seam`
+    describes the network from `issued` on, if it changes there.
     """
 
     sequence: int
@@ -50,6 +51,7 @@ class Commit:
     refused: Mapping[str, int]
     reached: int = 0
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    seam: Mapping[str, Any] | None = None
 
     def to_line(self) -> bytes:
         """Return the commit as one line of JSON, with a checksum."""

@@ -45,16 +45,25 @@ class Log:
     open: another's recovery would delete an unfinished append.
     """
 
-    def __init__(self, path: str, schemas: Mapping[str, Schema], *, keep_seconds: float = 0, sync: bool = True) -> None:
+    def __init__(
+        self,
+        path: str,
+        schemas: Mapping[str, Schema],
+        *,
+        keep_seconds: float = 0,
+        sync: bool = True,
+        repeats: bool = False,
+    ) -> None:
         """Create the log at a path or URI, or recover an existing one.
 
-        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process. Raises
-        InputError if the path cannot be opened, RunError if the log is damaged or of another network.
+        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process. With
+        `repeats`, tuples of a source may have the same number, as results with the same cause have. Raises InputError
+        if the path cannot be opened, RunError if the log is damaged or of another network.
         """
         self._place = locate(path)
         self._schemas = dict(schemas)
         self._keep = round(keep_seconds * SECOND)
-        self._sync = sync
+        self._sync, self._repeats = sync, repeats
         self._lock = threading.RLock()
         self._writing = threading.Lock()
         self._files = CommitFiles(self._place, sync)
@@ -131,6 +140,22 @@ class Log:
         with self._lock:
             return tuple(self._commits)
 
+    def exchange(self, schemas: Mapping[str, Schema]) -> None:
+        """Let arrivals of these sources be appended from now on; what was logged of others stays readable.
+
+        Called by the thread that appends. Raises a RunError if the log cannot be written.
+        """
+        new = {source: schema for source, schema in schemas.items() if source not in self._schemas}
+        folders = {source: f"segments/{quote_name(source)}" for source in new}
+        try:
+            self._place.make(list(folders.values()), self._sync)
+        except FAILURES as error:
+            raise self._unwritten(error) from error
+        with self._lock:
+            self._directories |= folders
+            self._indexes |= {source: SourceIndex(source, self._place, self._opened) for source in new}
+            self._schemas |= schemas
+
     def bytes_after(self, reached: Mapping[str, int]) -> int:
         """Return the bytes of the segments that hold anything after these arrival numbers, by source."""
         with self._lock:
@@ -148,11 +173,13 @@ class Log:
         malformed: Iterable[Refusal] = (),
         reached: int = 0,
         inputs: Mapping[str, Any] | None = None,
+        seam: Mapping[str, Any] | None = None,
     ) -> Commit:
         """Log what entered since the last append; it is durable and visible when this returns.
 
         Numbers must ascend, above the log's `issued` and up to the given one. The trains' own ticks and ends are
-        ignored. When it raises RunError, nothing was logged, and the same may be appended again.
+        ignored. With `seam`, the network changes at `issued`. When it raises RunError, nothing was logged, and the same
+        may be appended again.
         """
         with self._writing:
             ticks, refusals = tuple(ticks), tuple(malformed)
@@ -166,7 +193,7 @@ class Log:
                     refused[refusal[0]] = refused.get(refusal[0], 0) + 1
                 segments = dict(zip(filled, written, strict=True))
                 counts = dict(positions), refusals, refused, reached, {**self.newest.inputs, **(inputs or {})}
-                commit = Commit(sequence, issued, moment, ticks, end, segments, *counts)
+                commit = Commit(sequence, issued, moment, ticks, end, segments, *counts, seam)
                 self._files.write(commit)
             except FAILURES as error:
                 raise self._unwritten(error) from error
@@ -182,7 +209,7 @@ class Log:
             if source not in self._schemas:
                 raise ValueError(unknown("source", source, self._schemas))
             numbers = train.numbers
-            if not (numbers[1:] > numbers[:-1]).all():
+            if not ((numbers[1:] >= numbers[:-1]) if self._repeats else (numbers[1:] > numbers[:-1])).all():
                 raise ValueError(f"source '{source}': arrival numbers must ascend")
         for first, last in ranges:
             if first <= self.issued or last > issued:

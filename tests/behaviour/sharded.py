@@ -29,9 +29,11 @@ from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.delivery import OutputResults
 from headway.engines.spark.driver.reading import Arrivals, split_tasks
+from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.wire.messages import LETTERS, READINGS, CutUnit, Row, Work, merge_rows, unpack_counts
+from headway.engines.spark.worker.sharding import shard_keys
 from headway.engines.spark.worker.source import LogReader, Pickled, Task
-from headway.engines.spark.worker.tasks import shard_keys, unit_code
+from headway.engines.spark.worker.tasks import unit_code
 from headway.network import Table, thaw
 from headway.program import compile_program
 from headway.storage.checked import write_table
@@ -223,7 +225,7 @@ class _Run:
         bounds = sorted(self.chance.sample(within, min(len(within), self.chance.randint(0, 3))))
         number = itertools.count()
         for low, high in pairwise([after, *bounds, upto]):
-            for slices, _, mine, sieves in split_tasks(self.log, unit.cut.sources, low, high, 2, marks):
+            for slices, _, mine, sieves in split_tasks(Inputs(self.log, unit.cut.sources), low, high, 2, marks):
                 at = next(number)
                 plain = json.loads(json.dumps([slices, self.log.moment_at(upto), mine if at == 0 else None, sieves]))
                 yield Task(at, *plain)
@@ -252,7 +254,8 @@ class _Run:
             if row.lane == READINGS:
                 self.note(unit, row)
             elif row.lane == LETTERS:
-                self.letters.add([tuple(one) for one in json.loads(row.train)])
+                letters = [tuple(one) for one in json.loads(row.train)]
+                self.letters.add([one for one in letters if one[0] in unit.cut.owned])
             else:
                 lanes.setdefault(row.lane, []).append(row)
         for number, parts in lanes.items():
@@ -269,7 +272,7 @@ class _Run:
     def note(self, unit: _Unit, row: Row) -> None:
         found: dict[str, Any] = json.loads(row.train)
         for name, counts in found["boxes"].items():
-            self.ignored[name] += counts[-1]
+            self.ignored[name] += counts[-1] * (name in unit.cut.owned)
         if "deadline" not in found:
             return  # of the front, which has no windows
         if found["deadline"] is not None:

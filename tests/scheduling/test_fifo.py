@@ -103,3 +103,9 @@ def test_it_takes_no_argument(argument: str) -> None:
     assert make_policy("fifo") == Fifo()
     with pytest.raises(PolicyError, match=f"'fifo' takes no argument, not '{argument}'"):
         make_policy(f"fifo:{argument}")
+
+
+def test_a_unit_without_boxes_is_served_too() -> None:
+    seen = measured([[]] * 2, [0] * 2, oldest=[5, 5])
+    units = (Unit("an output of a source", (), ()), Unit("b", (1,), ()))
+    assert order(replace(seen, units=units)) == [1, 0]

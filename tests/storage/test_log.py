@@ -480,3 +480,28 @@ def test_a_process_is_killed_while_it_appends(tmp_path: Path, commits: int) -> N
         assert (whole.columns[0].values == whole.numbers * 3).all()
         files = {str(file.relative_to(tmp_path)) for file in (tmp_path / "segments").rglob("*.arrow")}
         assert files == {segment.file for commit in log.commits for segment in commit.segments.values()}
+
+
+def test_a_seam_is_part_of_the_commit_and_sources_come_and_go(tmp_path: Path) -> None:
+    log = Log(str(tmp_path), {"a": SCHEMA}, sync=False)
+    log.append({"a": train([0, 1])}, 2, 0, positions={"a": 2}, seam={"network": {"x": [1]}})
+    log.exchange({"c": SCHEMA})
+    log.append({"c": train([3, 4])}, 4, 0, positions={"c": 2})
+    with pytest.raises(RunError, match="unknown source 'c'"):
+        Log(str(tmp_path), {"a": SCHEMA}, sync=False)
+    again = Log(str(tmp_path), dict.fromkeys(("a", "c"), SCHEMA), sync=False)
+    assert [commit.seam for commit in again.commits] == [{"network": {"x": [1]}}, None]
+    assert (again.count(["a"], -1, 4), again.count(["c"], -1, 4)) == (2, 2)
+    assert again.commits[0].issued == 2
+
+
+def test_numbers_may_repeat_where_that_is_said(tmp_path: Path) -> None:
+    log = Log(str(tmp_path / "one"), {"a": SCHEMA}, sync=False, repeats=True)
+    log.append({"a": train([1, 1, 1])}, 1, 0, positions={})
+    log.append({"a": train([2, 4, 4, 4, 7])}, 9, 0, positions={})
+    assert [log.count(["a"], after, upto) for after, upto in ((-1, 1), (0, 3), (1, 4), (4, 9))] == [3, 4, 4, 1]
+    pieces = [read_slice(one, SCHEMA) for one in log.slices(["a"], 0, 4)]
+    assert np.concatenate([piece.numbers for piece in pieces]).tolist() == [1, 1, 1, 2, 4, 4, 4]
+    strict = Log(str(tmp_path / "two"), {"a": SCHEMA}, sync=False)
+    with pytest.raises(ValueError, match="arrival numbers must ascend"):
+        strict.append({"a": train([1, 1])}, 1, 0, positions={})

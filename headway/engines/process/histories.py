@@ -5,23 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from typing import NamedTuple
 
 from headway.checking import CheckedNetwork
 from headway.clock import MILLISECOND
 from headway.columns import NEVER
 from headway.engines.alteration import Alteration
 from headway.engines.alteration import History as Wanted
+from headway.engines.histories import OpenHistories
 from headway.engines.process.runtime import Runtime
 from headway.errors import HeadwayError, RunError
-from headway.history import History, Kept, Plan, Reader, Writers
-from headway.living.since import ALL, Since
-from headway.network import Point
+from headway.history import History, Reader
 from headway.storage.branches import Branch, part_of
-from headway.storage.temporary import make_temporary, remove_temporary
 from headway.trains import NOTHING, Train, constant
 
 _CHUNK = 16_384
@@ -31,12 +26,6 @@ _AHEAD = 4 << 20
 SOON = 2 * MILLISECOND
 """How long the loop sleeps at most while a history is being read in the background."""
 _log = logging.getLogger("headway")
-
-
-def kept_of(checked: CheckedNetwork, point: Point) -> Kept:
-    """Return what a point keeps."""
-    keep = point.keep.tuples if point.keep.tuples is not None else point.keep.span
-    return Kept(checked.arcs[checked.points[point.name]], point.key, point.time, keep)
 
 
 class Tap:
@@ -115,56 +104,33 @@ class Asked(NamedTuple):
     progress: Callable[[], int]
 
 
-class Histories:
+class Histories(OpenHistories):
     """The histories of a run's points. Used by the scheduler thread, except where it says otherwise."""
 
     def __init__(self, folder: str | None) -> None:
         """Keep them in a folder, by default in a temporary one."""
-        self._folder = folder
-        self._temporary: str | None = None
-        self._writers: Writers | None = None
-        self._open: dict[str, History] = {}
+        super().__init__(folder)
         self._taps: dict[str, tuple[Tap, Runtime, str]] = {}
         self._asked: list[tuple[int, int, list[Asked]]] = []  # by seam and its moment
         self._catching: list[CatchUp] = []
 
     def follow(self, checked: CheckedNetwork, runtime: Runtime, anew: Sequence[str] = (), seam: int = NOTHING) -> None:
         """Keep what passes the points of a network after a seam; those in `anew` begin anew."""
-        wanted = {point.name: point for point in checked.network.points if point.data is None}
+        wanted = {point.name for point in checked.network.points if point.data is None}
         for name, (tap, before, arc) in list(self._taps.items()):
             gone = name not in wanted or name in anew
             if gone or not _same_queue(before, runtime, arc, checked.points[name]):
                 before.arcs[arc].queue.forget(tap)
                 del self._taps[name]
-            if gone:
-                self._open.pop(name).close()
-        for name, point in wanted.items():
-            kept = kept_of(checked, point)
-            began = name not in self._open
-            if began:
-                self._open[name] = self._make(name, kept, name in anew)
-            elif self._open[name].kept.keep != kept.keep:
-                self._open[name].rekeep(kept.keep)
+        opened = self.reopen(checked, anew)
+        for name in wanted:
+            arc = checked.points[name]
             if name not in self._taps:
-                arc = checked.points[name]
-                tap = Tap(name, self._open[name], seam if began else NOTHING)
+                tap = Tap(name, self._open[name], seam if name in opened else NOTHING)
                 runtime.arcs[arc].queue.listen(tap)
                 self._taps[name] = tap, runtime, arc
             else:
-                self._taps[name] = self._taps[name][0], runtime, checked.points[name]
-
-    @property
-    def issued(self) -> int:
-        """The last arrival number that a history has: those of this run come after it."""
-        return max([history.edge.number for history in self._open.values()], default=NOTHING)
-
-    def _make(self, name: str, kept: Kept, anew: bool) -> History:
-        if self._writers is None:
-            self._writers = Writers()
-        if self._folder is None and self._temporary is None:
-            self._temporary = make_temporary()
-        folder = Path(self._folder or self._temporary or "", name.replace("/", "."))
-        return History(str(folder), kept, self._writers, sync=self._folder is not None)
+                self._taps[name] = self._taps[name][0], runtime, arc
 
     def catch_up(
         self,
@@ -192,7 +158,7 @@ class Histories:
                 continue
             begun = some[0].history.begun
             try:
-                begin = max(self._begins(one.history, seam) for one in some)
+                begin = max(self.begins(one.history, seam) for one in some)
             except HeadwayError as error:  # whoever asked takes the fragment out again
                 for one in some:
                     one.branch.give_up()
@@ -207,35 +173,9 @@ class Histories:
                 begun.set_result(begin)
         self._asked = rest
 
-    def _begins(self, wanted: Wanted, seam: int) -> int:
-        """Return from which arrival number on a box reads; raise a RunError if that is not kept any more."""
-        history, since = self.of(wanted.point), wanted.since
-        found = history.first_since(_limit(since), seam)
-        if not found.complete and since is not None and since != ALL:
-            oldest = "nothing" if found.time is None else f"what is not older than {history.kept.shown(found.time)}"
-            raise RunError(
-                f"point '{wanted.point}' does not keep so much: since {since} needs older tuples than there are; it "
-                f"has {oldest}; ask for less, or for all that there is (since: all)"
-            )
-        return found.number
-
-    def table(self, point: str) -> pa.Table:
-        """Return all that a point keeps. Thread-safe."""
-        history = self.of(point)
-        schema = history.kept.schema.to_arrow()
-        return pa.Table.from_batches([train.to_batch(schema) for train in history.read()], schema=schema)
-
-    def plan(self, point: str, since: Since | None, key: object) -> Plan:
-        """Return what reading history would take. Thread-safe."""
-        history = self.of(point)
-        return history.plan(key, history.first_since(_limit(since)).number - 1)
-
-    def of(self, point: str) -> History:
-        """Return the history of a point; raises why it has failed. Thread-safe."""
-        tap = self._taps[point][0]
-        if tap.failed is not None:
-            raise tap.failed
-        return self._open[point]
+    def failure(self, point: str) -> RunError | None:
+        """Return why the history of a point has failed, if it has. Thread-safe."""
+        return self._taps[point][0].failed
 
     @property
     def catching(self) -> bool:
@@ -248,39 +188,6 @@ class Histories:
             self._begin()
         self._catching = [one for one in self._catching if not one.feed(wait)]
 
-    def summary(self) -> dict[str, Any]:
-        """Return the summary of what is kept; empty without points."""
-        found = {}
-        for name, history in self._open.items():
-            files, failed = history.files, self._taps[name][0].failed
-            found[name] = {
-                "tuples": sum([file.rows for file in files]) + history.unwritten,
-                "files": len(files),
-                "bytes": sum([file.bytes for file in files]),
-                "failed": None if failed is None else str(failed),
-            }
-        return {"points": found} if found else {}
-
-    def close(self) -> None:
-        """Write what is in memory, unless it is temporary, and stop."""
-        for history in self._open.values():
-            try:
-                if self._folder is not None:
-                    history.close()
-            except HeadwayError as error:
-                _log.error("%s", error)
-        if self._writers is not None:
-            self._writers.close()
-        if self._temporary is not None:
-            remove_temporary(self._temporary)
-
 
 def _same_queue(before: Runtime, now: Runtime, old: str, new: str) -> bool:
     return new in now.arcs and before.arcs[old].queue is now.arcs[new].queue
-
-
-def _limit(since: Since | None) -> object:
-    """Return where history begins, as `History.first_since` takes it."""
-    if since is None:
-        return None
-    return since.back if since.back is not None else since.moment

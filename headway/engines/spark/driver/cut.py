@@ -16,8 +16,8 @@ A box that several units need runs in each of them; the first one owns it and re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from headway.engines.spark.wire.messages import CutUnit, Lane, Placement, Work
@@ -56,14 +56,14 @@ def cut(
     spread: str | Sequence[str] = "auto",
 ) -> Cut:
     """Cut a network; `units` and `spread` select a rule by name, or list outputs and boxes."""
-    groups = _group(program, units)
-    reached = [_upstream(program, [program.checked.outputs[name] for name in outputs]) for outputs, _ in groups]
+    groups = group_outputs(program, units)
+    reached = [upstream_of(program, [program.checked.outputs[name] for name in outputs]) for outputs, _ in groups]
     covered = set().union(*(boxes for boxes, _ in reached)) if reached else set()
     # Boxes that no output needs still run, for their dead letters and counts, in the first unit that reads one of their
     # sources.
     rest = [box.name for box in program.boxes if box.name not in covered]
     for name in rest:
-        boxes, sources = _upstream(program, [name])
+        boxes, sources = upstream_of(program, [name])
         home = next((one for one in reached if one[1] & sources), None)
         if home is None:
             groups.append(((), "boxes that lead to no output"))
@@ -71,12 +71,12 @@ def cut(
         else:
             home[0].update(boxes)
             home[1].update(sources)
-    chosen = _chosen_spread(program, spread)
+    chosen = chosen_spread(program, spread)
     made: list[CutUnit] = []
     taken: set[str] = set()
     for (outputs, why), (boxes, sources) in zip(groups, reached, strict=True):
         members = [box for box in program.boxes if box.name in boxes]
-        placements = _place(program, members, shards, chosen)
+        placements = place_boxes(program, members, shards, chosen)
         made.append(
             CutUnit(
                 "+".join(outputs) or members[-1].name,
@@ -89,14 +89,28 @@ def cut(
             )
         )
         taken |= boxes
+    for arc in exported_arcs(program):
+        at = next(at for at, one in enumerate(made) if owner(arc) in one.boxes)
+        made[at] = replace(made[at], exports=(*made[at].exports, arc))
     return Cut(tuple(made), shards)
 
 
-def _group(program: Program, units: str | Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:
-    """Return the outputs of each unit, and why they are grouped."""
+def exported_arcs(program: Program) -> list[str]:
+    """Return the arcs of boxes that have connection points: the driver keeps what passes them."""
+    points = [point.name for point in program.checked.network.points if point.data is None]
+    arcs = dict.fromkeys(program.checked.points[name] for name in points)
+    return [arc for arc in arcs if owner(arc) in program.index]
+
+
+def group_outputs(
+    program: Program, units: str | Sequence[Sequence[str]], some: Collection[str] | None = None
+) -> list[tuple[tuple[str, ...], str]]:
+    """Return the outputs of each unit, and why they are grouped; with `some`, only these outputs."""
     network, arcs = program.checked.network, program.checked.outputs
-    names = [output.name for output in network.outputs]
+    names = [output.name for output in network.outputs if some is None or output.name in some]
     if not isinstance(units, str):
+        if some is not None:
+            units = [group for group in ([name for name in one if name in names] for one in units) if group]
         return _named_groups(names, units)
     if units not in CUTS:
         raise NetworkError(f"schedule: units: {unknown('cut', units, CUTS)}; or lists of outputs")
@@ -104,7 +118,9 @@ def _group(program: Program, units: str | Sequence[Sequence[str]]) -> list[tuple
         return [((name,), "every output by itself, as asked") for name in names]
     groups: list[tuple[list[str], set[str], QoS]] = []
     for output in network.outputs:
-        sources = _upstream(program, [arcs[output.name]])[1]
+        if output.name not in names:
+            continue
+        sources = upstream_of(program, [arcs[output.name]])[1]
         qos = {"one": QoS(), "qos": QoS(output.qos.latency), "loss": output.qos}[units]
         # Groups with equal graphs that share a source with this output are merged.
         same = [group for group in groups if group[2] == qos and group[1] & sources]
@@ -142,14 +158,14 @@ def _named_groups(names: Sequence[str], units: Sequence[Sequence[str]]) -> list[
     return groups + [((name,), "not named in units") for name in names if name not in seen]
 
 
-def _upstream(program: Program, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
+def upstream_of(program: Program, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
     """Return the boxes and the sources that some arcs depend on."""
     found = upstream(program.checked.inputs, map(owner, arcs)).keys()
     boxes = found & program.index.keys()
     return boxes, found - boxes
 
 
-def _chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[str]:
+def chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[str]:
     """Return the boxes to spread where possible."""
     possible = program.spreadable
     if isinstance(spread, str):
@@ -170,9 +186,17 @@ def _chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[s
     return frozenset(spread)
 
 
-def _place(
-    program: Program, members: Sequence[ProgramBox], shards: int, spreading: frozenset[str]
+def place_boxes(
+    program: Program,
+    members: Sequence[ProgramBox],
+    shards: int,
+    spreading: frozenset[str],
+    pins: Mapping[str, Placement] = MappingProxyType({}),
 ) -> dict[str, Placement]:
+    """Place the boxes of a unit; those in `pins` have their state where it says.
+
+    Raises a NetworkError if a box would have to read what is pinned in different places.
+    """
     front: set[str] = set()
     spread: dict[str, tuple[str, ...]] = {}
     home: dict[str, str] = {}  # by box in shards: another box of its component, or itself
@@ -187,9 +211,11 @@ def _place(
         inner = [name for name in feeding if name in home or name in spread]
         if not box.spec.stateful and not inner:
             front.add(box.name)
-        elif len(feeding) == 1 and feeding[0] in spread:
+        elif len(feeding) == 1 and feeding[0] in spread and box.spec.tuplewise:
             spread[box.name] = spread[feeding[0]]
-        elif not inner and shards > 1 and box.name in spreading:
+        elif any(name in spread for name in feeding):
+            raise _torn(box.name, next(name for name in feeding if name in spread))
+        elif not inner and (pins[box.name].spread if box.name in pins else shards > 1 and box.name in spreading):
             spread[box.name] = box.spec.partitions
         else:
             home[box.name] = box.name
@@ -200,13 +226,24 @@ def _place(
         components.setdefault(root(name), []).append(name)
     load = [0] * shards
     shard_of: dict[str, int] = {}
-    for names in sorted(components.values(), key=len, reverse=True):
-        shard = load.index(min(load))
+    pinned = {name: place.shard for name, place in pins.items() if place.shard is not None}
+    for names in sorted(components.values(), key=lambda some: (not pinned.keys() & some, -len(some))):
+        fixed = {pinned[name]: name for name in names if name in pinned}
+        if len(fixed) > 1:
+            raise _torn(names[-1], next(iter(fixed.values())))
+        shard = next(iter(fixed), load.index(min(load)))
         load[shard] += len(names)
         shard_of.update(dict.fromkeys(names, shard))
     placements = {box.name: _placement(box, front, spread, shard_of) for box in members}
     _pull(program, members, placements)
     return placements
+
+
+def _torn(box: str, pinned: str) -> NetworkError:
+    return NetworkError(
+        f"box '{box}' cannot read what '{pinned}' makes while the network runs: its state is divided on Spark; "
+        f"let an output deliver '{pinned}', or start the network with the box"
+    )
 
 
 def _pull(program: Program, members: Sequence[ProgramBox], placements: dict[str, Placement]) -> None:
@@ -295,8 +332,13 @@ def make_work(
     tables: Mapping[str, str] = MappingProxyType({}),
     run: str = "",
     exchange: str | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> Work:
-    """Create the work of a unit, with its lanes; arcs in `discarded` are only counted."""
+    """Create the work of a unit, with its lanes; arcs in `discarded` are only counted.
+
+    `keys` are by box in shards the keys of their states: by default fingerprints, so that a box that has changed does
+    not find its old state.
+    """
     lanes: list[Lane] = []
     known: set[tuple[str, int | None, tuple[str, ...]]] = set()
 
@@ -314,6 +356,8 @@ def make_work(
             feeder = owner(arc)
             if feeder not in program.index or unit.placements[feeder].front:
                 lay(arc, place.shard, place.by if place.spread else ())
+    for arc in unit.exports:
+        lay(arc)
     for output in unit.outputs:
         arc = checked.outputs[output]
         lay(arc, counted=arc in discarded)
@@ -325,7 +369,7 @@ def make_work(
         tuple(lanes),
         dict(tables),
         Functions(dict(functions.scalars), dict(functions.aggregates)),  # plain data, as Spark pickles it
-        {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
+        keys or {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
         exchange,
         run,
     )

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from headway.catalog import HALF_LIFE, Statistics
+from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.connectors.memory import CallbackSink, DiscardSink
 from headway.connectors.protocol import BatchWriter
@@ -46,21 +47,42 @@ class Collector:
         self, outlets: Outlets[OutputResults], state: State, fading: tuple[float, float], sieves: Callable[[], bool]
     ) -> None:
         """Deliver to these outputs; `sieves` returns whether drop boxes have been adjusted."""
-        self._checked = state.program.checked
         self._results, self._letters = outlets.outlets, outlets.letters
         self._state = state
         self._sieves = sieves
-        self._numbers = {box.name: at for at, box in enumerate(self._checked.order)}
+        self._fading = fading
         self._lock = threading.Lock()
-        self._deadlines: dict[tuple[int, int], int | None] = {}
-        self.statistics = Statistics(len(self._numbers), *fading)
+        self._deadlines: dict[tuple[str, int], int | None] = {}
+        numbers = {box.name: at for at, box in enumerate(state.program.checked.order)}
+        self._measured = numbers, Statistics(len(numbers), *fading)
         self.ignored: Counter[str] = Counter()
         self.carried: dict[str, tuple[int, int]] = {}
         """By arc of a box with several ports: the tuples that the box took, and those that went to the arc."""
         self.spent = 0
         """Nanoseconds spent delivering."""
-        self.sifted: Callable[[int, str, int, int, str], None] = lambda *what: None
+        self.sifted: Callable[[str, str, int, int, str], None] = lambda *what: None
         """Called with the effect of drop boxes: unit, source, tuples seen, tuples dropped, reason."""
+        self.export: Callable[[str, Train | None, int], None] = lambda *what: None
+        """Called with what a micro-batch has made on an arc that is exported, and the arrival number up to which."""
+
+    @property
+    def statistics(self) -> Statistics:
+        """What is known of the boxes."""
+        return self._measured[1]
+
+    def exchange(self, checked: CheckedNetwork, outlets: Outlets[OutputResults], going_on: Collection[str]) -> None:
+        """Deliver to the outputs of another network, in which the boxes that go on keep their statistics."""
+        before, old = self._measured
+        numbers = {box.name: at for at, box in enumerate(checked.order)}
+        statistics = Statistics(len(numbers), *self._fading)
+        statistics.take_over(old, [(at, before[name]) for name, at in numbers.items() if name in going_on])
+        self._results = outlets.outlets
+        self._measured = numbers, statistics
+
+    def forget_unit(self, unit: str) -> None:
+        """Forget the deadlines of a unit that has ended."""
+        with self._lock:
+            self._deadlines = {key: moment for key, moment in self._deadlines.items() if key[0] != unit}
 
     def take(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Handle one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
@@ -78,7 +100,8 @@ class Collector:
                 self._note(unit, row)
                 states |= _states([row])
             elif row.lane == LETTERS:
-                letters += [tuple(one) for one in json.loads(bytes(row.train))]
+                found = [tuple(one) for one in json.loads(bytes(row.train))]
+                letters += [one for one in found if one[0] in unit.cut.owned]
             elif work.lanes[row.lane].counted:
                 for one in self._readers(unit, row.lane):
                     one.delivery.count(*unpack_counts(row.train))
@@ -88,13 +111,18 @@ class Collector:
         if letters and self._state.keep_letters(f"{named}-{batch:010d}", letters):
             self._letters.add(letters)
         kept: dict[str, tuple[str, int, int]] = {}
-        arcs = self._checked.arcs
+        arcs = unit.program.checked.arcs
         merged = ((number, merge_rows(parts, arcs[work.lanes[number].arc])) for number, parts in by_lane.items())
+        exported: dict[str, Train | None] = dict.fromkeys(unit.cut.exports)
         for number, train in chain(merged, trains.items()):
+            if work.lanes[number].arc in exported:
+                exported[work.lanes[number].arc] = train
             for one in self._readers(unit, number):
                 file = one.deliver(train, named, batch)
                 if file is not None:
                     kept[one.name] = file
+        for arc, made in exported.items():
+            self.export(arc, made, unit.covering[1])
         self._record(unit, batch, states, kept, f"{named}-{batch:010d}" if letters else None)
         unit.taken = batch
         unit.batches += 1
@@ -103,7 +131,8 @@ class Collector:
 
     def _readers(self, unit: RunningUnit, lane: int) -> list[OutputResults]:
         arc = unit.work.lanes[lane].arc
-        return [self._results[name] for name in unit.cut.outputs if self._checked.outputs[name] == arc]
+        outputs = unit.program.checked.outputs
+        return [self._results[name] for name in unit.cut.outputs if outputs[name] == arc]
 
     def _record(
         self,
@@ -128,20 +157,22 @@ class Collector:
 
     def _note(self, unit: RunningUnit, row: Row) -> None:
         found = json.loads(bytes(row.train))
+        numbers, statistics = self._measured
         for name, (calls, tuples_in, tuples_out, spent, size, ignored) in found["boxes"].items():
-            self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
             unit.worked += spent
-            self.ignored[name] += ignored
+            if name in unit.cut.owned:
+                statistics.report(numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
+                self.ignored[name] += ignored
         for arc, (taken, carried) in found.get("arcs", {}).items():
             with self._lock:  # several units may run the box
                 before = self.carried.get(arc, (0, 0))
                 self.carried[arc] = before[0] + taken, before[1] + carried
         for source, (seen, dropped, reason) in found.get("sifted", {}).items():
             unit.dropped += dropped
-            self.sifted(unit.number, source, seen, dropped, reason)
+            self.sifted(unit.id, source, seen, dropped, reason)
         if "deadline" in found:
             with self._lock:
-                self._deadlines[unit.number, row.shard] = found["deadline"]
+                self._deadlines[unit.id, row.shard] = found["deadline"]
 
     @property
     def deadline(self) -> int | None:
@@ -175,14 +206,18 @@ class OutputResults(Outlet):
         half_life: float = HALF_LIFE,
         place: Place | None = None,
         delivered: Sequence[str] = (),
+        listed: Collection[str] | None = None,
+        clean: bool = True,
+        heard: bool = False,
     ) -> None:
         """Deliver to a destination, and keep results at `place` if given.
 
-        `delivered` are the result files delivered by earlier processes; other files in their folder were not delivered,
-        and are deleted.
+        `delivered` are the result files delivered by earlier processes, in order. Files in their folder that are not
+        `listed` (by default: not delivered) count for nothing, and are deleted; not so without `clean`, while a run
+        goes on. If it may be `heard`, all results are delivered, also where the sink discards them.
         """
         self.name = to.output.name
-        self._place = place
+        self._place, self._heard = place, heard
         self._folder = f"results/{quote_name(self.name)}"
         rolls = to.output.roll is not None and can_roll(to.what)
         self._later = place is not None and is_file(to.what) and not rolls
@@ -190,10 +225,12 @@ class OutputResults(Outlet):
         self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
         if place is not None:
             place.make([self._folder], False)
-            counted = {f"{self._folder}/{name}" for name in delivered}
+            counted = {f"{self._folder}/{name}" for name in (delivered if listed is None else listed)}
+        if place is not None and clean:
             place.delete([name for name in place.files(self._folder) if name not in counted and _OWN.search(name)])
         if self._later:
             to.open(clock).abort()  # fail early if it cannot be written
+            to = to._replace(writer=None)
         super().__init__(to, clock, half_life, DiscardSink() if self._later else None)
         if place is not None and isinstance(self.writer, RollingSink):
             self.writer.resume(PartsLedger(place, f"{self._folder}/parts.json"))
@@ -210,7 +247,7 @@ class OutputResults(Outlet):
     @property
     def counted(self) -> bool:
         """Whether the tuples are discarded, so that only their number is needed."""
-        return self._place is None and isinstance(self.writer, DiscardSink)
+        return not self._heard and self._place is None and isinstance(self.writer, DiscardSink)
 
     def deliver(self, train: Train, unit: str, batch: int) -> tuple[str, int, int] | None:
         """Deliver the results of one micro-batch, which may have been delivered before.
@@ -236,7 +273,7 @@ class OutputResults(Outlet):
         return kept
 
     def _stored(self) -> Iterator[pa.RecordBatch]:
-        for name in sorted(self._named.values(), key=_order):
+        for name in self._named.values():
             assert self._place is not None
             table, schema = read_table(self._place.name(f"{self._folder}/{name}")), self.to.schema.to_arrow()
             if table.schema.names != schema.names or table.schema.types != schema.types:
@@ -288,12 +325,6 @@ class PartsLedger:
 
     def _write(self, values: Mapping[str, Any]) -> None:
         self._place.write(self._name, seal(values), sync=True)
-
-
-def _order(name: str) -> tuple[int, int]:
-    """Return the sort key of a result file: units are numbered in the order in which they had the output."""
-    *_, unit, batch = name.partition(".")[0].split("-")
-    return int(unit.rstrip("sf")), int(batch)
 
 
 def is_file(what: object) -> bool:

@@ -127,7 +127,8 @@ class QueryDrops:
         self._sifting = sifting
         self._topology: Topology = reading.topology
         self._sources = {name: at for at, name in enumerate(self._topology.sources)}
-        self._site_units = [unit for unit in units if unit.cut.outputs]
+        self._numbers = {unit.id: unit.number for unit in units}
+        self._site_units = [unit for unit in units if unit.cut.outputs and self._read_by(unit)]
         self.sites = tuple(self._site(unit) for unit in self._site_units)
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
         self._drops: dict[Entry, DropBox] = {}
@@ -135,10 +136,14 @@ class QueryDrops:
         self._lasting = np.array([self._batch(site) for site in self.sites])
         self._cores = cores
 
+    def _read_by(self, unit: RunningUnit) -> list[int]:
+        """Return the sources of a unit, without what it reads from relays."""
+        return [self._sources[name] for name in unit.inputs.from_main if name in self._sources]
+
     def _site(self, unit: RunningUnit) -> Site:
-        numbers = [self._sources[name] for name in unit.cut.sources]
+        numbers = self._read_by(unit)
         entries = tuple(Entry(unit.number, number, -1 - number) for number in numbers)
-        names = ", ".join(unit.cut.sources)
+        names = ", ".join(self._topology.sources[number] for number in numbers)
         return Site(f"{names} -> {unit.cut.name}", self._reading.units[unit.number].outputs, entries)
 
     def _batch(self, site: Site) -> float:
@@ -218,10 +223,12 @@ class QueryDrops:
         unit = self._units[entry.consumer]
         self._sifting.put(unit.id, unit.position, self._topology.sources[entry.place], sieve)
 
-    def count(self, unit: int, source: str, seen: int, dropped: int, reason: str) -> None:
+    def count(self, unit: str, source: str, seen: int, dropped: int, reason: str) -> None:
         """Add a task's report of its drop box. Called from Spark's callback threads."""
-        number = self._sources[source]
-        drop = self.drop(Entry(unit, number, -1 - number))
+        number, at = self._sources.get(source), self._numbers.get(unit)
+        if number is None or at is None:
+            return  # of the network before a seam
+        drop = self.drop(Entry(at, number, -1 - number))
         drop.passed += seen - dropped
         drop.dropped[reason] += dropped
 

@@ -55,6 +55,7 @@ class Gate:
         self._lock = threading.Lock()
         self._asking: dict[int, tuple[socket.socket, int]] = {}
         self._met: set[int] = set()
+        self._left: set[int] = set()
         self._closed = False
         self.secret = secrets.token_hex(16)
         self._server = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -83,6 +84,14 @@ class Gate:
         if connection is not None:
             send_line(connection, {"upto": upto})
         return connection is not None
+
+    def leave(self, unit: int) -> None:
+        """Tell a unit that waits, now or later, to stop."""
+        with self._lock:
+            self._left.add(unit)
+            connection, _ = self._asking.pop(unit, (None, 0))
+        if connection is not None:
+            send_line(connection, {"stop": True})
 
     def close(self) -> None:
         """Tell all units that wait, now or later, to stop."""
@@ -188,7 +197,7 @@ class Gate:
             return
         latest = int(question["latest"])
         with self._lock:
-            closed = self._closed
+            closed = self._closed or unit in self._left
             if not closed:
                 self._asking[unit] = connection, latest
         if closed:

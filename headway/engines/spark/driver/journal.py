@@ -172,9 +172,11 @@ def verify(place: Place) -> Found | None:
     spark = place.files("checkpoints")
     found: dict[str, Journal] = {}
     begins = {one["id"]: int(one["begin"]) for one in plan["units"]}
+    since = {one["id"]: int(one["past"]["seam"]) for one in plan["units"] if one.get("past")}
     for unit in sorted({*begins, *journals(place), *(file.split("/")[1] for file in spark)}):
         found[unit] = Journal(place, unit)
-        _Checkpoint(place, unit, spark).check(found[unit].found, begins.get(unit), commit, forgotten)
+        needed = forgotten if unit not in since else NOTHING  # what was forgotten then is in its own log
+        _Checkpoint(place, unit, spark).check(found[unit].found, begins.get(unit), commit, needed)
     _verify_deliveries(place, [record for one in found.values() for record in one.found], commit)
     if any(one.last.sieves for one in found.values() if one.last is not None) and SIEVES not in place.files(""):
         raise missing(place.name(SIEVES))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -15,14 +14,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import SECOND, stopwatch
+from headway.columns import NEVER
 from headway.connectors.spark import java_context
+from headway.engines.spark.driver.failures import (
+    STOPPED,
+    describe_failure,
+    describe_stopped,
+    is_damage,
+    is_loss,
+    is_slow,
+)
 from headway.engines.spark.driver.gate import Gate
+from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.driver.session import STREAMING, jvm_alive, open_session
 from headway.engines.spark.wire.messages import CutUnit, Row, Work, to_rows
 from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, make_source
 from headway.errors import HeadwayError, RunError
 from headway.fading import Faded, slope
-from headway.storage.checked import RESTORE
+from headway.program import Program
 from headway.trains import NOTHING, Train
 
 if TYPE_CHECKING:
@@ -110,15 +119,31 @@ class RunningUnit:
     """One streaming query at run time."""
 
     number: int
+    """Its place among the run's units; a seam may change it."""
+    key: int
+    """The number by which the gate knows its query; another one after a seam at which the query was started again."""
     id: str
     """The name of its files; it stays the same when outputs are added or removed."""
+    program: Program
+    """The network as it is since the latest seam."""
     cut: CutUnit
     work: Work
+    inputs: Inputs
     checkpoint: str
     """The directory of its Spark checkpoint."""
     begin: int
     """The arrival number after which a query without a checkpoint starts."""
     query: Any = None
+    until: int | None = None
+    """The seam at which a micro-batch of it ends; it is granted nothing beyond. None: there is none."""
+    flush: tuple[str, ...] = ()
+    """The boxes that end at that seam, and whose open windows are emitted."""
+    held: bool = False
+    """Whether one of its boxes is paused."""
+    ends: int | None = None
+    """The arrival number at which its input ends, if that is at a seam; its boxes are flushed there."""
+    starting: bool = False
+    """Whether its query is being started while the run goes on."""
     position: int = NOTHING
     """The arrival number up to which it has been granted."""
     committed: int = NOTHING
@@ -156,6 +181,22 @@ class RunningUnit:
     def busy(self) -> bool:
         """Whether a step is under way."""
         return not self.asking
+
+    @property
+    def limit(self) -> int:
+        """The arrival number beyond which it is granted nothing."""
+        limits = [one for one in (self.until, self.ends) if one is not None]
+        return min(limits, default=NEVER)
+
+    @property
+    def over(self) -> bool:
+        """Whether its input has ended at a seam, and it has processed all of it."""
+        return self.ends is not None and self.committed >= self.ends
+
+    @property
+    def drained(self) -> bool:
+        """Whether it has processed everything up to the seam, if it ends there."""
+        return self.until is None or (self.asking and self.committed >= self.limit)
 
 
 Deliver = Callable[[RunningUnit, list[Row], Mapping[int, Train], int], None]
@@ -196,6 +237,8 @@ class Queries:
         self.parallelism: int = max(1, min(_MOST_SHARDS, context.defaultParallelism))
         self.application: str = context.applicationId
         self._units: list[RunningUnit] = []
+        self._starting = threading.RLock()
+        """One query is started at a time: what it starts with is set for the whole session."""
         self._next_look = 0
         self._complained = False
 
@@ -206,8 +249,9 @@ class Queries:
         left, until = _ATTEMPTS, stopwatch() + PATIENCE
         while True:
             try:
-                self._gate.forget(unit.number)
-                unit.query = self._start(unit)
+                self._gate.forget(unit.key)
+                with self._starting:
+                    unit.query = self._start(unit)
                 return
             except Exception as error:
                 if is_damage(str(error)):
@@ -226,7 +270,7 @@ class Queries:
         format_ = f"headway-{work.run}"
         pickled = Pickled(work.key, work)
         schema = ROWS if native is None else native.scan_schema
-        address = self._gate.port, self._gate.secret, unit.number
+        address = self._gate.port, self._gate.secret, unit.key
         session.dataSource.register(make_source(format_, schema, pickled, address, unit.begin))
         frame = session.readStream.format(format_).load()
         if native is not None:
@@ -242,7 +286,7 @@ class Queries:
                 self._deliver(unit, to_rows(table.to_pydict()), {}, number)
 
         context: Any = session.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.number}")
+        context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.key}")
         try:
             return (
                 frame.writeStream.queryName(f"{unit.cut.name} ({work.run[:8]})")
@@ -252,6 +296,13 @@ class Queries:
             )
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)
+
+    def retire(self, unit: RunningUnit) -> StreamingQuery:
+        """Return a unit's query, which is not watched any more, so that it can be ended."""
+        self._units.remove(unit)
+        query: StreamingQuery = unit.query
+        unit.query = None
+        return query
 
     def stop(self) -> None:
         """Stop all queries. The gate must be closed first, so that none of them waits there."""
@@ -277,15 +328,15 @@ class Queries:
             return
         self._next_look = stopwatch() + _LOOK_EVERY
         if self._stopped:  # a query that waits at the gate does not notice
-            raise RunError(_describe_stopped(self._units[0].cut.name))
+            raise RunError(describe_stopped(self._units[0].cut.name))
         failed = [(unit, error) for unit in self._units if (error := _failure(unit)) is not None]
         for unit, error in failed:
             if not is_loss(error):
-                stopped = error == _STOPPED or self._stopped or "stopped SparkContext" in error
+                stopped = error == STOPPED or self._stopped or "stopped SparkContext" in error
                 name = unit.cut.name
-                raise RunError(_describe_stopped(name) if stopped else describe_failure(name, error))
+                raise RunError(describe_stopped(name) if stopped else describe_failure(name, error))
         # One at a time, as at the beginning: each starts a process.
-        starting = [unit for unit in self._units if not self._gate.met(unit.number)]
+        starting = [unit for unit in self._units if not self._gate.met(unit.key)]
         if failed and all(unit in [one for one, _ in failed] for unit in starting):
             self._revive(*failed[0])
 
@@ -351,113 +402,9 @@ def _failure(unit: RunningUnit) -> str | None:
         return None
     error = unit.query.exception()
     if error is None:
-        return _STOPPED
+        return STOPPED
     texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
     while cause is not None:  # a lost process is only visible in the class of a cause
         texts.append(f"caused by {cause.toString()}")
         cause = cause.getCause()
     return "\n".join(texts)
-
-
-_RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
-_STOPPED = "the query has stopped"
-"""The reason for a query that neither runs nor has failed."""
-_SLOW = ("failed to connect back", "Python worker to connect back")
-_LOST = (
-    *_SLOW,
-    "Python worker exited unexpectedly",
-    "Python worker process terminated",
-    "java.io.EOFException",
-    "Connection reset",
-    "Broken pipe",
-)
-_OURS = ("RunError", "InputError", "OutputError", "NetworkError")
-_UNREADABLE = (
-    "ChecksumException",
-    "CANNOT_LOAD_STATE_STORE",
-    "MALFORMED_LOG_FILE",
-    "ChangelogReader",
-    "RocksDB.load",
-    "RocksDB.replayChangelog",
-    "RocksDBFileManager",
-    "RocksDBException",
-    "HDFSMetadataLog",
-    "OffsetSeqLog",
-    "CommitLog",
-    "StreamMetadata",
-    "OperatorStateMetadata",
-    "StateSchemaCompatibilityChecker",
-    "STDS_FAILED_TO_READ",
-    "BATCH_METADATA_NOT_FOUND",
-    "com.fasterxml.jackson",
-    "org.json4s",
-    "Unexpected end-of-input",
-    "Unexpected character",
-    "Illegal unquoted character",
-    "Unrecognized token",
-    "Multiple streaming queries are concurrently using",
-    "CONCURRENT_STREAM_LOG_UPDATE",
-)
-"""Parts of Spark's stack trace that only occur when it cannot read its checkpoint.
-
-The last two occur when an offset file is missing but its checksum exists; another user of the state is ruled out, since
-a run locks it.
-"""
-_OTHERWISE = ("No space left", "UNRELEASED_THREAD_ERROR")
-"""Failures in the same places without damage: a full disk, and a task that still holds the state."""
-_GONE = re.compile(r"File \S*/checkpoints/\S+ does not exist")
-_FILE = re.compile(r"(?:file:)?(/[^\s'\",;()\[\]]*/checkpoints/[^\s'\",;()\[\]]+)")
-
-
-def is_damage(error: str) -> bool:
-    """Return whether a query failed because Spark cannot read its checkpoint."""
-    read = any(sign in error for sign in _UNREADABLE) or _GONE.search(error) is not None
-    ours = any(match[1] in _OURS for match in _raised(error))
-    return read and not any(sign in error for sign in _OTHERWISE) and not ours
-
-
-def is_loss(error: str) -> bool:
-    """Return whether a query failed because one of its processes was lost, rather than by an error in it."""
-    return any(sign in error for sign in _LOST) and not _raised(error) and not is_damage(error)
-
-
-def is_slow(error: str) -> bool:
-    """Return whether a query failed because its Python process did not start within Spark's ten seconds.
-
-    The limit is a constant in Spark. A busy machine may exceed it without any other fault.
-    """
-    return any(sign in error for sign in _SLOW) and not _raised(error)
-
-
-def _raised(error: str) -> list[re.Match[str]]:
-    """Return the exceptions raised by Python code, from Spark's description of a failure."""
-    return [match for match in _RAISED.finditer(error) if "SparkException" not in match[1]]
-
-
-def describe_failure(unit: str, error: str) -> str:
-    """Return one line for a query's failure: the last exception in our own words, without Spark's stack."""
-    if is_damage(error):
-        # The longest path that Spark names is the most specific.
-        named = max((match[1].rstrip(".:") for match in _FILE.finditer(error)), key=len, default="")
-        where = f"'{named}', or a file in it," if named else "a file under 'checkpoints' in the state"
-        return f"'{unit}' cannot go on: {where} is missing or damaged; {RESTORE}"
-    found = _raised(error)
-    kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
-    return text if kind in _OURS else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
-
-
-def _describe_stopped(unit: str) -> str:
-    """Return one line for a query that was stopped from outside the run."""
-    return (
-        f"'{unit}' was stopped on Spark from outside of the run: by stop() of its streaming query or of the Spark "
-        "session; hw.Control().stop() ends a run in order"
-    )
-
-
-def describe_gone(state: str | None) -> str:
-    """Return one line for a JVM that has ended."""
-    goes_on = "the same command goes on from there" if state else "with --state, a run can go on after that"
-    return (
-        "Spark's JVM has ended amid the run: was it killed, or short of memory (--conf spark.driver.memory=4g)? "
-        f"Nothing was written to files; {goes_on}"
-    )

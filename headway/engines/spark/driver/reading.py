@@ -23,6 +23,7 @@ from headway.engines.reading import Reading
 from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
+from headway.engines.spark.driver.relays import Inputs
 from headway.program import Program
 from headway.scheduling.snapshot import Moment, QueueReadings, Snapshot, Unit
 from headway.storage.log import Commit, Log
@@ -41,6 +42,8 @@ class Arrivals:
     def __init__(self, log: Log, clock: Clock) -> None:
         """Collect for a log."""
         self.log = log
+        self.kept: Callable[[str, Train], None] = lambda *what: None
+        """Called with a source and what was made durable of it."""
         self.clock = clock
         self._trains: dict[str, list[Train]] = {}
         self._ticks: list[Tick] = []
@@ -91,21 +94,32 @@ class Arrivals:
         return count, oldest, total
 
     @property
+    def ended(self) -> bool:
+        """Whether the end has arrived."""
+        return self._end is not None or self.log.end is not None
+
+    @property
     def marked(self) -> bool:
         """Whether a tick or the end waits to be sealed."""
         return bool(self._ticks) or self._end is not None
 
     def seal(
-        self, issued: int, positions: dict[str, int], reached: int, inputs: Mapping[str, Any] | None = None
+        self,
+        issued: int,
+        positions: dict[str, int],
+        reached: int,
+        inputs: Mapping[str, Any] | None = None,
+        seam: Mapping[str, Any] | None = None,
     ) -> Commit | None:
         """Make everything durable: arrivals, how long the run has lasted (ns), and what identifies its inputs.
 
-        Returns None if there is nothing to seal.
+        With `seam`, the network changes at the number `issued`. Returns None if there is nothing to seal.
         """
-        if self._since is None:
+        if self._since is None and seam is None:
             return None
+        joined = {source: join_trains(trains) for source, trains in self._trains.items()}
         commit = self.log.append(
-            {source: join_trains(trains) for source, trains in self._trains.items()},
+            joined,
             issued,
             self.clock.now(),
             ticks=self._ticks,
@@ -114,9 +128,12 @@ class Arrivals:
             reached=reached,
             malformed=[(row.source, row.where, row.text, row.reason) for row in self._malformed],
             inputs=inputs,
+            seam=seam,
         )
         self._trains, self._ticks, self._malformed, self._since, self.bytes = {}, [], [], None, 0
         self._end = None
+        for source, train in joined.items():
+            self.kept(source, train)
         return commit
 
 
@@ -151,8 +168,7 @@ _LARGE = 1_000_000
 
 
 def split_tasks(
-    log: Log,
-    sources: Sequence[str],
+    inputs: Inputs,
     after: int,
     upto: int,
     parallelism: int,
@@ -164,16 +180,16 @@ def split_tasks(
     All sources are cut at the same numbers, so that a task can merge them. The time is the moment at which the last of
     these arrivals was logged, so that a replay sees the same.
     """
-    total = log.count(sources, after, upto)
+    total = inputs.count(after, upto)
     count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
-    now = log.moment_at(upto)
+    now = inputs.moment_at(upto)
     tasks: list[list[Any]] = []
     low = after
     for at in range(count):
-        high = upto if at + 1 == count else min(upto, log.cut(sources, low, -(-total // count)))
+        high = upto if at + 1 == count else min(upto, inputs.cut(low, -(-total // count)))
         slices = [
             [one.source, one.path, one.first, one.last, one.start, one.stop, one.crc]
-            for one in log.slices(sources, low, high)
+            for one in inputs.slices(low, high)
         ]
         if slices or not tasks:
             tasks.append([slices, now, None if tasks else marks, sieves or None])
@@ -204,7 +220,12 @@ class QueryReading(Reading):
         self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
         self._settings = settings
         reading = {box for some in topology.readers for box in some}
-        self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
+        self._entries = [
+            np.array(
+                [box for box in unit.boxes if box in reading or set(topology.producers[box]) - set(unit.boxes)], np.intp
+            )
+            for unit in units
+        ]
 
     @property
     def queued(self) -> int:
@@ -215,18 +236,19 @@ class QueryReading(Reading):
         """
         reached: dict[str, int] = {}
         for unit in self.queries:
-            for source in unit.cut.sources:
+            for source in unit.inputs.from_main:
                 reached[source] = min(unit.committed, reached.get(source, unit.committed))
-        return self.log.bytes_after(reached) + self.arrivals.bytes
+        relayed = sum(unit.inputs.bytes_after(unit.committed) for unit in self.queries if not unit.inputs.plain)
+        return self.log.bytes_after(reached) + self.arrivals.bytes + relayed
 
     def waiting_for(self, unit: RunningUnit) -> tuple[int, int, float]:
         """Return the count of a unit's waiting tuples, their oldest stamp, and their mean stamp."""
-        sources = unit.cut.sources
-        count, oldest, total = self.arrivals.waiting(sources)
-        issued = self.log.issued
-        logged = self.log.stamps(sources, unit.position, issued) if unit.position < issued else None
+        inputs = unit.inputs
+        count, oldest, total = self.arrivals.waiting(inputs.from_main) if unit.limit == NEVER else (0, 0, 0)
+        issued = min(unit.limit, inputs.issued)
+        logged = inputs.stamps(unit.position, issued) if unit.position < issued else None
         if logged is not None:
-            number = self.log.count(sources, unit.position, issued)
+            number = inputs.count(unit.position, issued)
             oldest = logged[0]
             total += logged[1] * number
             count += number
@@ -249,17 +271,19 @@ class QueryReading(Reading):
         `more` says whether tuples may still arrive, `planning` is the mean duration of a plan in seconds.
         """
         counts, oldest, means = self._read()
-        sealed, now = self.log.issued, self.arrivals.clock.now()
-        marked = [self.arrivals.marked or self.log.marks(one.position, sealed) != ((), None) for one in self.queries]
+        now = self.arrivals.clock.now()
+        marked = [self._marked(one) for one in self.queries]
         asking = np.array([unit.asking for unit in self.queries], np.bool_)
         box_waiting, box_oldest = self._by_box(counts, oldest)
-        free = max(0, self.workers - int((~asking).sum()))
+        held = np.array([unit.held for unit in self.queries], np.bool_)
+        starting = np.array([unit.starting for unit in self.queries], np.bool_)
+        free = max(0, self.workers - int((~asking & ~starting).sum()))
         self.looks += 1
         self._counts, self._means, self._box_waiting, self._box_oldest = counts, means, box_waiting, box_oldest
         return Snapshot(
             now=now,
             layout=self.layout,
-            ready=frozen(asking & ((counts > 0) | np.array(marked, np.bool_))),
+            ready=frozen(asking & ~held & ((counts > 0) | np.array(marked, np.bool_))),
             waiting=frozen(counts),
             oldest=frozen(oldest),
             box_ready=frozen(box_waiting > 0),
@@ -277,6 +301,14 @@ class QueryReading(Reading):
             more=more,
             planning=planning,
         )
+
+    def _marked(self, unit: RunningUnit) -> bool:
+        """Return whether a tick, the end or a seam waits for a unit."""
+        issued = unit.inputs.issued
+        if unit.limit < NEVER:
+            return unit.position < min(unit.limit, issued)
+        marked = unit.inputs.plain and self.arrivals.marked
+        return marked or unit.inputs.marks(unit.position, max(unit.position, issued)) != ((), None)
 
     # What policies may ask, as of the latest snapshot
 

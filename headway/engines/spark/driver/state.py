@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
@@ -29,17 +31,47 @@ from headway.engines.dead_letters import LetterRow
 from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
 from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, damaged, read_letters, verify
+from headway.engines.spark.driver.points import Past
 from headway.engines.spark.driver.queries import RunningUnit
+from headway.engines.spark.driver.recut import Change, Recut
+from headway.engines.spark.driver.relays import alias, program_of
 from headway.engines.spark.wire.messages import CutUnit, clear
 from headway.errors import RunError, choices, unknown
-from headway.network import Network, Source, thaw
+from headway.files import parse_network
+from headway.network import Network, Source, Table, thaw
+from headway.network.schema import Schema, type_name
 from headway.options.table import CUT_KEYS
-from headway.program import compile_program
+from headway.program import Program, compile_program
 from headway.storage.checked import RESTORE, checksum, seal, write_table
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.log import Log
+from headway.storage.segments import quote_name
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
 from headway.trains import NOTHING
+
+
+def digest(network: Network) -> str:
+    """Return a checksum that tells networks apart."""
+    return f"{checksum(json.dumps(described(network), sort_keys=True).encode()):08x}"
+
+
+def described(network: Network) -> dict[str, Any]:
+    """Return a plain network as JSON, from which `restored` makes it again."""
+    views = [output.name for output in network.outputs if output.view]
+    found: dict[str, Any] = json.loads(json.dumps({"plain": network.to_mapping(), "views": views}, default=str))
+    return found
+
+
+def restored(mapping: Mapping[str, Any], like: Network) -> Network:
+    """Return the network that `described` returned, with the folder and the trust of another."""
+    network = parse_network(mapping["plain"], like.folder, like.trust, grafted=True)
+    outputs = [replace(one, view=True) if one.name in mapping["views"] else one for one in network.outputs]
+    return replace(network, outputs=tuple(outputs))
+
+
+def _ref(item: object) -> str:
+    return item.ref if isinstance(item, Table) else ""
+
 
 _UNFINISHED = re.compile(r"\..+\.tmp(\.crc)?")
 """The names under which Spark writes files of a checkpoint until they are complete, and those of their checksums."""
@@ -110,6 +142,19 @@ def open_directory(
     return directory
 
 
+class UnitFiles(NamedTuple):
+    """What a unit has in the state directory."""
+
+    id: str
+    """The name of its files; it stays the same when outputs are added or removed."""
+    begin: int
+    """The arrival number after which its query starts if it has no checkpoint."""
+    keys: Mapping[str, str]
+    """By box in shards: the key of its state, which changes when the box begins anew."""
+    past: Past | None = None
+    """The history with which it began."""
+
+
 class State:
     """The state of a run, new or continued."""
 
@@ -127,47 +172,147 @@ class State:
         self._old: list[dict[str, Any]] = saved["units"] if saved else []
         self.token: str = saved.get("token", "") if saved else uuid4().hex[:8]
         self.front = str(asked.get("front", "auto"))
-        number = int(saved["shards"] if saved else asked.get("shards") or shards)
-        units = asked.get("units", "qos" if settings.shed is None else "loss")
-        spread = asked.get("spread", "auto")
-        if saved and "units" not in settings.cut:
-            # The old units, as far as their outputs still exist; `cut` adds the new ones.
-            groups = [[name for name in one["outputs"] if name in checked.outputs] for one in self._old]
-            units = [group for group in groups if group]
-        if saved and "spread" not in settings.cut:
-            known = {box.name for box in checked.order}
-            spread = [name for name in saved["spread"] if name in known]
+        self.shards = int(saved["shards"] if saved else asked.get("shards") or shards)
+        self.units = asked.get("units", "qos" if settings.shed is None else "loss")
+        """The rule by which outputs are grouped, as asked for."""
+        self.spread = asked.get("spread", "auto")
         self.program = compile_program(checked)
-        self.cut: Cut = cut(self.program, number, units, spread)
-        self._prints = {unit.name: fingerprint(self.program, unit, number) for unit in self.cut.units}
-        self.begins: dict[str, int] = {}
-        """By unit: the arrival number after which its query starts if it has no checkpoint."""
-        self.ids: dict[str, str] = {}
-        """By unit: the name of its files; it stays the same when outputs are added or removed."""
+        self._given = saved["given"] if saved and "altered" in saved else digest(checked.network)
+        self._altered: dict[str, Any] | None = saved.get("altered") if saved else None
+        """The network since the newest seam that was carried out; None if there was none."""
+        self._since: dict[str, int] = dict(self._altered["since"]) if self._altered else {}
+        """By output that was added while the network ran: the seam."""
+        self._gone: dict[str, dict[str, str]] = dict(self._altered["gone"]) if self._altered else {}
+        """By source that the network has no more: its fields, as the log may still hold tuples of it."""
+        self._following = int(saved["next"]) if saved else 0
+        self.relays: dict[str, str] = dict(saved.get("relays", {})) if saved else {}
+        """By arc that is exported: the folder of its relay."""
         now = {source.name: str(source.schema) for source in checked.network.sources}
-        self._check_sources(now, saved["sources"] if saved else {})
-        following = self._match(checked, settings.restart, int(saved["next"]) if saved else 0)
-        spread_now = {name for unit in self.cut.units for name, place in unit.placements.items() if place.spread}
+        self.cut: Cut
+        self.files: list[UnitFiles]
+        """By unit."""
+        if self._altered is not None:  # its boxes are where seams left them
+            self._check_restart(checked, settings.restart)
+            self.cut = Cut(tuple(CutUnit.of(one["cut"]) for one in self._old), self.shards)
+            self.files = [
+                UnitFiles(one["id"], int(one["begin"]), one["keys"], Past.of(one["past"])) for one in self._old
+            ]
+        else:
+            self._check_sources(now, saved["sources"] if saved else {})
+            units, spread = self.units, self.spread
+            if saved and "units" not in settings.cut:
+                # The old units, as far as their outputs still exist; `cut` adds the new ones.
+                groups = [[name for name in one["outputs"] if name in checked.outputs] for one in self._old]
+                units = [group for group in groups if group]
+            if saved and "spread" not in settings.cut:
+                known = {box.name for box in checked.order}
+                spread = [name for name in saved["spread"] if name in known]
+            self.cut = cut(self.program, self.shards, units, spread)
+            self._prints = {unit.name: fingerprint(self.program, unit, self.shards) for unit in self.cut.units}
+            self.files = self._match(checked, settings.restart)
+        self._name_relays()
+        self._write()
+
+    def _name_relays(self) -> None:
+        """Name the folders of relays: those of arcs that are exported, and new ones where an arc was not before."""
+        exported = [arc for unit in self.cut.units for arc in unit.exports]
+        names = {arc: self.relays.get(arc, "") for arc in exported}
+        for arc in exported:
+            if not names[arc]:
+                names[arc] = f"{self._following}-{quote_name(alias(arc))}"
+                self._following += 1
+        self.relays = names
+
+    def _write(self) -> None:
+        """Write the plan, which says how to go on."""
+        spread = {name for unit in self.cut.units for name, place in unit.placements.items() if place.spread}
+        altered = self._altered is not None
+        network = self.program.checked.network
         plan = {
             "format": FORMAT,
             "token": self.token,
-            "network": checked.network.name,
-            "shards": number,
-            "spread": [name for name in self.program.spreadable if name in spread_now],
-            "sources": now,
-            "next": following,
+            "network": network.name,
+            "shards": self.shards,
+            "spread": [name for name in self.program.spreadable if name in spread],
+            "sources": {source.name: str(source.schema) for source in network.sources},
+            "next": self._following,
             "units": [
                 {
-                    "id": self.ids[unit.name],
+                    "id": files.id,
                     "outputs": list(unit.outputs),
-                    "begin": self.begins[unit.name],
+                    "begin": files.begin,
                     "stateful": unit.stateful,
-                    "boxes": self._prints[unit.name],
+                    "boxes": fingerprint(program_of(unit, self.program), unit, self.shards),
+                    **({"keys": dict(files.keys), "cut": unit.to_mapping()} if altered else {}),
+                    **({"past": files.past and files.past.to_mapping()} if altered else {}),
                 }
-                for unit in self.cut.units
+                for unit, files in zip(self.cut.units, self.files, strict=True)
             ],
+            "given": self._given,
+            "relays": self.relays,
+            **({"altered": self._altered} if altered else {}),
         }
         self.place.write(PLAN, seal(plan, indent=2), sync=True)
+
+    @property
+    def seam(self) -> int:
+        """The newest seam that was carried out; NOTHING if there was none."""
+        return NOTHING if self._altered is None else int(self._altered["seam"])
+
+    def exchange(
+        self,
+        seam: int,
+        change: Change,
+        recut: Recut,
+        begins: Collection[str],
+        tables: Mapping[str, str],
+        past: Past | None = None,
+    ) -> None:
+        """Let the changed network be the one that goes on, durably.
+
+        Of outputs that begin, earlier results do not count. `tables` are the files of static tables; what begins with
+        history has it from the `past`.
+        """
+        network = change.new.checked.network
+        self._since = {name: at for name, at in self._since.items() if name in change.new.checked.outputs}
+        self._since |= dict.fromkeys(begins, seam)
+        self._gone |= {
+            source.name: {field.name: type_name(field.type) for field in source.schema}
+            for source in change.old.checked.network.sources
+        }
+        for source in network.sources:
+            self._gone.pop(source.name, None)
+        told = {"since": self._since, "gone": self._gone, "tables": dict(tables)}
+        self._altered = {"seam": seam, "network": described(network), **told}
+        before, old = self.cut, self.files
+        self.cut = Cut(tuple(one.cut for one in recut.units), self.shards)
+        self.program = change.new
+        self.files = []
+        self._name_relays()
+        for one in recut.units:
+            mine = None if one.old is None else old[one.old]
+            if mine is not None and one.runs_on:
+                self.files.append(mine)
+                continue
+            marks = fingerprint(program_of(one.cut, self.program), one.cut, self.shards, every=True)
+            keys = {name: f"{mark[:16]}-{seam}" for name, mark in marks.items()}
+            if mine is not None and one.old is not None and before.units[one.old].stateful == one.cut.stateful:
+                keys |= {name: key for name, key in mine.keys.items() if name in change.anchored & keys.keys()}
+                self.files.append(mine._replace(keys=keys, past=None))
+                continue
+            name = self._next_id(one.cut)
+            if past is not None and one.cut.pasts and one.old is None:
+                points = {arc: past.points[arc] for arc in one.cut.pasts}
+                own = replace(past, folder=f"{past.folder}-{name}", points=points)
+                self.files.append(UnitFiles(name, own.begin, keys, own))
+            else:
+                self.files.append(UnitFiles(name, seam, keys))
+        self._write()
+
+    def _next_id(self, unit: CutUnit) -> str:
+        """Return the name of another unit's files. Numbers ascend, so an output's results are in the units' order."""
+        self._following += 1
+        return f"{self._following - 1}{'s' if unit.stateful else 'f'}"
 
     def _check_sources(self, now: Mapping[str, str], before: Mapping[str, str]) -> None:
         """Refuse sources that differ from those in the log; new ones are allowed."""
@@ -179,14 +324,19 @@ class State:
                     f"schema {schema}, {what}; run the network as it was, or give another --state"
                 )
 
-    def _match(self, checked: CheckedNetwork, restart: frozenset[str], following: int) -> int:
-        """Find what an earlier run left for each unit; raise a RunError if a state cannot be continued.
-
-        New units' files are numbered from `following`; return the next number.
-        """
+    def _check_restart(self, checked: CheckedNetwork, restart: frozenset[str]) -> None:
         boxes = [box.name for box in checked.order]
         for name in restart.difference(boxes):
             raise RunError(f"--restart {name}: {unknown('box', name, boxes)}")
+        if restart and self._altered is not None:
+            raise RunError(
+                f"the state '{self._folder}': its network was changed while it ran, so boxes are begun anew in the "
+                "same way: let it go on without --restart, and change it then"
+            )
+
+    def _match(self, checked: CheckedNetwork, restart: frozenset[str]) -> list[UnitFiles]:
+        """Find what an earlier run left for each unit; raise a RunError if a state cannot be continued."""
+        self._check_restart(checked, restart)
         # A unit continues the old unit with some of its outputs; a unit without outputs continues the one without.
         found = [
             [old for old in self._old if {*old["outputs"]} & {*unit.outputs} or not (old["outputs"] or unit.outputs)]
@@ -199,20 +349,21 @@ class State:
                 f"the state '{self._folder}' cannot go on: its outputs are in other units now; cut the network as it "
                 f"was, into {groups}, or give another --state"
             )
+        files = []
         for unit, every in zip(self.cut.units, found, strict=True):
             for old in every:
                 self._check(unit, old, restart)
+            marks = fingerprint(self.program, unit, self.shards, every=True)
+            keys = {name: mark[:16] for name, mark in marks.items()}
             if every and every[0]["stateful"] == unit.stateful:
-                self.ids[unit.name], self.begins[unit.name] = every[0]["id"], every[0]["begin"]
+                files.append(UnitFiles(every[0]["id"], int(every[0]["begin"]), keys))
                 continue
-            # Numbers ascend and are never reused: an output's results are in the order of its units.
-            self.ids[unit.name] = f"{following}{'s' if unit.stateful else 'f'}"
-            following += 1
             if every:
-                self.begins[unit.name] = self._leave(every[0])
+                begin = self._leave(every[0])
             else:  # a new unit in an old run starts where the others are
-                self.begins[unit.name] = max((self._committed(one)[1] for one in self._old), default=NOTHING)
-        return following
+                begin = max((self._committed(one)[1] for one in self._old), default=NOTHING)
+            files.append(UnitFiles(self._next_id(unit), begin, keys))
+        return files
 
     def _check(self, unit: CutUnit, old: Mapping[str, Any], restart: frozenset[str]) -> None:
         now = self._prints[unit.name]
@@ -248,7 +399,7 @@ class State:
         """Return the directory of a unit's checkpoint."""
         return self.place.name(f"checkpoints/{unit}")
 
-    def exchange(self, unit: str, master: str) -> str | None:
+    def exchange_folder(self, unit: str, master: str) -> str | None:
         """Return an empty folder for a unit's large trains, if all processes share this disk; otherwise None."""
         if not self.place.local or not master.startswith("local"):
             return None
@@ -257,14 +408,30 @@ class State:
         clear(folder)
         return folder
 
-    def write_tables(self, tables: Mapping[str, Any] | None) -> dict[str, str]:
-        """Write static tables where executors can read them; return their paths by ref."""
+    def write_tables(
+        self,
+        tables: Mapping[str, Any] | None,
+        program: Program | None = None,
+        known: Mapping[str, str] | None = None,
+        named: str = "",
+    ) -> dict[str, str]:
+        """Write static tables where executors can read them; return their files by ref.
+
+        At a seam, tables that are `known` stay as they were read, and new files have names that begin with `named`.
+        """
         self.place.make(["tables"], False)
-        written = {}
-        for at, (ref, table) in enumerate(self.program.load_tables(tables).items()):
-            written[ref], _ = write_table(self.place, f"tables/{at}.arrow", table)
-        self.place.delete(set(self.place.files("tables")).difference(written.values()))
-        return {ref: self.place.name(relative) for ref, relative in written.items()}
+        kept = known if known is not None else self._altered["tables"] if self._altered else {}
+        program = program or self.program
+        refs = [item.ref for box in program.boxes for item in box.items if isinstance(item, Table)]
+        written = {ref: kept[ref] for ref in refs if ref in kept}
+        missing = set(refs) - written.keys()
+        fresh = [box.name for box in program.boxes if any(_ref(item) in missing for item in box.items)]
+        for at, (ref, table) in enumerate(program.load_tables(tables, fresh).items()):
+            if ref not in written:
+                written[ref], _ = write_table(self.place, f"tables/{named}{at}.arrow", table)
+        if known is None:
+            self.place.delete(set(self.place.files("tables")).difference(written.values()))
+        return written
 
     def keep_letters(self, name: str, letters: list[LetterRow]) -> bool:
         """Keep dead letters under a name; return False if there are none, or they were kept before a crash."""
@@ -293,7 +460,8 @@ class State:
 
     def open_log(self, network: Network, keep: float) -> Log:
         """Open the log of arrivals, which keeps tuples that all units have read for `keep` seconds."""
-        schemas = {source.name: source.schema for source in network.sources}
+        schemas = {name: Schema.parse(fields) for name, fields in self._gone.items()}
+        schemas |= {source.name: source.schema for source in network.sources}
         return Log(self.place.name("log"), schemas, keep_seconds=keep, sync=self._kept)
 
     def journal(self, unit: str) -> Journal:
@@ -319,7 +487,9 @@ class State:
             return None
         return checksum(self.place.read(f"checkpoints/{unit}/offsets/{batch}"))
 
-    def results(self, output: str) -> list[str]:
-        """Return the result files of an output that count, from all units that ever had it."""
+    def results(self, output: str, ever: bool = False) -> list[str]:
+        """Return the result files of an output that count, from all units that had it since it was added, or `ever`."""
         records = [record for journal in self._journals.values() for record in journal.found]
-        return [record.results[output][0] for record in records if output in record.results]
+        since = NOTHING if ever else self._since.get(output, NOTHING)
+        mine = [record for record in records if output in record.results and record.upto > since]
+        return [record.results[output][0] for record in sorted(mine, key=lambda record: record.upto)]

@@ -53,6 +53,9 @@ class Placement:
         return not self.front and self.shard is None
 
 
+_LISTS = ("outputs", "sources", "boxes", "relays", "exports", "pasts")
+
+
 @dataclass(frozen=True, slots=True)
 class CutUnit:
     """One streaming query."""
@@ -66,11 +69,34 @@ class CutUnit:
     owned: frozenset[str]
     """The boxes for which this unit reports."""
     why: str
+    relays: tuple[str, ...] = ()
+    """The arcs that it reads from relays, as sources of other names."""
+    exports: tuple[str, ...] = ()
+    """The arcs that it delivers to relays."""
+    pasts: tuple[str, ...] = ()
+    """The arcs of which it read history first."""
 
     @property
     def stateful(self) -> bool:
         """Whether the query has a stateful operator."""
         return any(not placement.front for placement in self.placements.values())
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data, from which `of` makes an equal unit."""
+        placements = {name: [one.front, one.shard, list(one.by), one.why] for name, one in self.placements.items()}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
+        return {"name": self.name, **lists, "placements": placements, "owned": sorted(self.owned), "why": self.why}
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any]) -> CutUnit:
+        """Return a unit from what `to_mapping` returned."""
+        placements = {
+            name: Placement(front, shard, tuple(by), why)
+            for name, (front, shard, by, why) in mapping["placements"].items()
+        }
+        lists = {name: tuple(mapping[name]) for name in _LISTS}
+        owned = frozenset(mapping["owned"])
+        return cls(name=mapping["name"], placements=placements, owned=owned, why=mapping["why"], **lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +128,7 @@ class Work:
     """By ref: the Arrow file of a static table."""
     functions: Functions
     prints: Mapping[str, str]
-    """By box in shards: a fingerprint of everything that its state depends on."""
+    """By box in shards: the key of its state, which is another one if the box begins anew."""
     exchange: str | None
     """The folder for large trains, if driver and executors share a disk."""
     run: str
@@ -157,13 +183,19 @@ class Marks(NamedTuple):
     """Shares of tuples kept, each with the arrival number from which it applies, for boxes that estimate."""
     states: tuple[tuple[int, int], ...] = ()
     """By shard, where it has one: the checksum of its state before this micro-batch."""
+    flush: tuple[str, ...] = ()
+    """The boxes for which this is the end, because a seam removes them; the others go on."""
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Marks:
         """Return marks from their JSON form."""
         progress, ticks, end, now, *more = values
-        pairs = [tuple((one[0], one[1]) for one in some) for some in more]
-        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs)
+        kept, states = (tuple((one[0], one[1]) for one in some) for some in (*more[:2], (), ())[:2])
+        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, kept, states, tuple(*more[2:]))
+
+    def ends(self, box: str) -> bool:
+        """Return whether this is the end for a box."""
+        return self.end or box in self.flush
 
 
 @dataclass

@@ -3,27 +3,20 @@
 A unit's kernels are compiled in the process that runs them. They know nothing of Spark: the front turns trains of
 sources into rows, a shard turns rows and a saved state into rows and a new state. So both can be tested, at any cut,
 without a cluster.
-
-Shards are keys of Spark's stateful operator, and Spark assigns keys to tasks by its own hash. Shard s gets a key that
-Spark assigns to task s, so that every task has exactly one shard.
 """
 
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headway.checking import CheckedNetwork, check
 from headway.clock import stopwatch
-from headway.columns import GOLDEN, Column, Int64s, splitmix64
 from headway.costs import default_arcs
 from headway.engines.dead_letters import letter_rows
 from headway.engines.spark.wire.messages import (
@@ -43,7 +36,9 @@ from headway.engines.spark.wire.messages import (
     to_rows,
 )
 from headway.engines.spark.worker.memory import prepare
+from headway.engines.spark.worker.sharding import shard_keys, shards_of
 from headway.engines.spark.worker.source import Pickled, Task
+from headway.engines.spark.worker.states import ShardStates
 from headway.errors import RunError
 from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
@@ -251,7 +246,7 @@ class UnitCode:
                 by_lane.setdefault(row.lane, []).append(row)
         if marks is None:
             raise RunError(f"unit '{self.work.unit.name}': a micro-batch without its marks")
-        if not by_lane and not marks.ticks and not marks.end:
+        if not by_lane and not marks.ticks and not marks.end and not marks.flush:
             return out, None
         readings = TaskReport()
         for kernel in self._shard_kernels.values():
@@ -275,7 +270,9 @@ class UnitCode:
                 for one, name in zip(inputs, call.inputs, strict=True)
             ]
             name = call.boxes[0]
-            if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
+            if name in marks.flush:
+                trains = [_ending(one, True) for one in trains]
+            if not any(len(train) for train in trains) and not marks.ticks and not marks.ends(name):
                 if call.waits:  # it still waits for its tick
                     readings.wish(call.kernel.deadline(states.get(name)))
                 continue
@@ -288,6 +285,8 @@ class UnitCode:
                 states.put(name, state)
                 if call.spread:
                     ranks[call.outputs[0]] = call.kernel.ranks(state, outputs[0])
+            if marks.flush and not marks.end:  # whoever reads them goes on
+                outputs = tuple([_ending(one, False) for one in outputs])
             arcs.update(zip(call.outputs, outputs, strict=False))
             readings.wish(call.kernel.deadline(state))
         for lane in lanes:
@@ -332,13 +331,12 @@ class UnitCode:
                 # This unit reads only the first port. The box counts the tuples of all, as it does on other engines.
                 readings.divide(self._divided[name], taken, made)
                 made = taken - sum(len(letter.train) for letter in result.dead if letter.box == name)
-            if name in self.work.unit.owned:
-                share = taken / weight if len(call.boxes) > 1 else 1.0
-                ignored = 0 if at else result.ignored
-                readings.note(name, taken, made, int(spent * share), int(size * taken), ignored)
+            share = taken / weight if len(call.boxes) > 1 else 1.0
+            ignored = 0 if at else result.ignored
+            readings.note(name, taken, made, int(spent * share), int(size * taken), ignored)
         for arc, output in zip(call.outputs, result.outputs, strict=False) if len(call.outputs) > 1 else ():
             readings.divide(arc, tuples_in, len(output))
-        readings.letters += [row for one in result.dead if one.box in self.work.unit.owned for row in letter_rows(one)]
+        readings.letters += [row for one in result.dead for row in letter_rows(one)]
         return state, result.outputs
 
     def _run_ranked(
@@ -390,6 +388,13 @@ class UnitCode:
             yield Row(key, lane.number, int(piece.numbers[0]), pack(piece, schema, columns, mine))
 
 
+def _ending(train: Train, end: bool) -> Train:
+    """Return a train that is the last one of its stream, or not."""
+    made = Train(train.columns, train.stamps, train.numbers, train.progress, train.ticks, end)
+    made.base, made.memo = train.base, train.memo
+    return made
+
+
 _MOST_COMPILED = 128
 _compiled: dict[str, UnitCode] = {}
 """The least recently used first. Some may be left from earlier runs, as processes are reused."""
@@ -402,99 +407,3 @@ def unit_code(work: Pickled[Work]) -> UnitCode:
     if len(_compiled) > _MOST_COMPILED:
         del _compiled[next(iter(_compiled))]
     return found
-
-
-_MASK = 0xFFFFFFFF
-
-
-def shards_of(columns: Sequence[Column], count: int, shards: int) -> Int64s:
-    """Return each tuple's shard by its values in these columns; NULL is a value, -0.0 equals 0.0, NaN equals NaN."""
-    mixed = np.zeros(count, np.uint64)
-    for column in columns:
-        mixed = splitmix64(mixed ^ _hashes(column, count))
-    return (mixed % np.uint64(shards)).astype(np.int64)
-
-
-def _hashes(column: Column, count: int) -> npt.NDArray[np.uint64]:
-    if column.is_arrow:
-        encoded = column.values.dictionary_encode(null_encoding="encode")
-        known = np.array([zlib.crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], np.uint64)
-        taken: npt.NDArray[np.uint64] = known[encoded.indices.to_numpy(zero_copy_only=False)]
-        return taken
-    values = column.values
-    if values.dtype.kind == "f":
-        values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
-        values = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    hashes = values.astype(np.int64).view(np.uint64)
-    return hashes if column.valid is None else np.where(column.valid, hashes, GOLDEN)
-
-
-def shard_keys(shards: int) -> tuple[int, ...]:
-    """Return for each shard the smallest number that Spark's hash partitioning assigns to the task of that number."""
-    keys: dict[int, int] = {}
-    key = 0
-    while len(keys) < shards:
-        keys.setdefault(spark_hash(key) % shards, key)
-        key += 1
-    return tuple(keys[shard] for shard in range(shards))
-
-
-def spark_hash(value: int) -> int:
-    """Return Spark's hash of a 32-bit integer (Murmur3, seed 42), as a signed number."""
-    k = (value & _MASK) * 0xCC9E2D51 & _MASK
-    k = (k << 15 | k >> 17) & _MASK
-    h = 42 ^ (k * 0x1B873593 & _MASK)
-    h = (h << 13 | h >> 19) & _MASK
-    h = (h * 5 + 0xE6546B64) & _MASK
-    h ^= 4
-    h = (h ^ h >> 16) * 0x85EBCA6B & _MASK
-    h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
-    h ^= h >> 16
-    return h - (1 << 32) if h & 0x80000000 else h
-
-
-class ShardStates:
-    """The states of a shard's boxes. Only needed states are read, only touched ones are written.
-
-    A state is stored under its box's name and a fingerprint of everything that it depends on, so a box that has changed
-    does not find its old state.
-    """
-
-    def __init__(self, saved: bytes | None, kernels: Mapping[str, Kernel], prints: Mapping[str, str]) -> None:
-        """Parse what `dump` wrote."""
-        self._kernels = kernels
-        self._prints = prints
-        self._blobs: dict[str, bytes] = {}
-        self._live: dict[str, Any] = {}
-        if saved:
-            (length,) = struct.unpack_from("<I", saved)
-            at = 4 + length
-            for name, size in json.loads(saved[4:at]):
-                self._blobs[name] = saved[at : at + size]
-                at += size
-
-    def get(self, box: str) -> Any:
-        """Return a box's state, or its initial one if none is saved."""
-        if box not in self._live:
-            blob = self._blobs.get(self._name(box))
-            self._live[box] = self._kernels[box].initial() if blob is None else self._kernels[box].load(blob)
-        return self._live[box]
-
-    def put(self, box: str, state: Any) -> None:
-        """Set a box's new state."""
-        self._live[box] = state
-        blob = self._kernels[box].dump(state)
-        if blob:
-            self._blobs[self._name(box)] = blob
-
-    def dump(self) -> bytes | None:
-        """Return all states as bytes, or None if none was touched; states of boxes of another network are left out."""
-        if not self._blobs or not self._live:
-            return None
-        known = {self._name(box) for box in self._kernels}
-        kept = {name: blob for name, blob in self._blobs.items() if name in known}
-        header = json.dumps([[name, len(blob)] for name, blob in kept.items()]).encode()
-        return b"".join([struct.pack("<I", len(header)), header, *kept.values()])
-
-    def _name(self, box: str) -> str:
-        return f"{box}@{self._prints.get(box, '')}"

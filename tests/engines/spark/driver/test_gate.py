@@ -287,3 +287,15 @@ def test_garbage_is_dropped_without_a_word(driver: Driver, failures: list[object
 
 def test_it_listens_on_loopback_only(driver: Driver) -> None:
     assert driver.gate._server.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_unit_that_leaves_is_told_to_stop_and_the_others_go_on(driver: Driver) -> None:
+    one, other = driver.asker(1), driver.asker(2)
+    first, second = driver.ask(one, {"latest": 5}), driver.ask(other, {"latest": 6})
+    wait_until(lambda: driver.gate.waiting() == {1: 5, 2: 6})
+    driver.gate.leave(1)
+    assert first.result(PATIENCE) == {"stop": True}
+    assert driver.ask(one, {"latest": 5}).result(PATIENCE) == {"stop": True}, "also if it asks again"
+    assert not driver.gate.grant(1, 9)
+    assert driver.gate.grant(2, 9)
+    assert second.result(PATIENCE) == {"upto": 9}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.spark.driver.queries import Batch, StepCost, describe_failure, is_damage, is_loss, is_slow
+from headway.engines.spark.driver.failures import describe_failure, is_damage, is_loss, is_slow
+from headway.engines.spark.driver.queries import Batch, StepCost
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from headway.columns import Int64s
 from headway.engines.spark.driver import reading
 from headway.engines.spark.driver.reading import split_tasks
+from headway.engines.spark.driver.relays import Inputs
 from headway.network.schema import Schema
 from headway.storage.log import Log
 from headway.storage.segments import LogSlice, read_slice
@@ -75,7 +76,7 @@ def test_tasks_divide_the_range(
     with TemporaryDirectory() as folder:
         log = Log(folder, dict.fromkeys(SOURCES, SCHEMA), sync=False)
         fill(log, owners, pieces)
-        tasks = split_tasks(log, sorted(chosen), after, upto, parallelism, ["marks"])
+        tasks = split_tasks(Inputs(log, sorted(chosen)), after, upto, parallelism, ["marks"])
         parts = [read(task) for task in tasks]
     expected = {
         name: [number for number in range(after + 1, upto + 1) if owners[number] == at]
@@ -99,15 +100,18 @@ def test_tasks_divide_the_range(
 def test_short_ranges_are_one_task_and_long_ones_as_many_as_there_are_cores(tmp_path: Path) -> None:
     log = Log(str(tmp_path), dict.fromkeys(SOURCES, SCHEMA), sync=False)
     fill(log, [0, 1] * 4000, 2)
-    assert len(split_tasks(log, SOURCES, -1, 4000, 2, [])) == 1
-    assert [sum(map(len, read(task).values())) for task in split_tasks(log, SOURCES, -1, 7999, 2, [])] == [4000, 4000]
-    assert len(split_tasks(log, ["three"], -1, 7999, 2, ["marks"])) == 1, "nothing to read, but marks to bring"
+    assert len(split_tasks(Inputs(log, SOURCES), -1, 4000, 2, [])) == 1
+    assert [sum(map(len, read(task).values())) for task in split_tasks(Inputs(log, SOURCES), -1, 7999, 2, [])] == [
+        4000,
+        4000,
+    ]
+    assert len(split_tasks(Inputs(log, ["three"]), -1, 7999, 2, ["marks"])) == 1, "nothing to read, but marks to bring"
 
 
 def test_the_clock_is_that_of_the_log(tmp_path: Path) -> None:
     log = Log(str(tmp_path), dict.fromkeys(SOURCES, SCHEMA), sync=False)
     fill(log, [0] * 20, 2)
-    assert [split_tasks(log, SOURCES, -1, upto, 2, [])[0][1] for upto in (5, 9, 10, 19)] == [1, 1, 2, 2]
+    assert [split_tasks(Inputs(log, SOURCES), -1, upto, 2, [])[0][1] for upto in (5, 9, 10, 19)] == [1, 1, 2, 2]
 
 
 @pytest.mark.usefixtures("small")
@@ -115,6 +119,6 @@ def test_all_tasks_know_what_is_dropped(tmp_path: Path) -> None:
     log = Log(str(tmp_path), dict.fromkeys(SOURCES, SCHEMA), sync=False)
     fill(log, [0, 1, 2] * 10, 1)
     sieves = {"one": {"keep": 0.5, "seed": 3}}
-    tasks = split_tasks(log, SOURCES, -1, 29, 3, ["marks"], sieves)
+    tasks = split_tasks(Inputs(log, SOURCES), -1, 29, 3, ["marks"], sieves)
     assert [task[3] for task in tasks] == [sieves] * 3
-    assert [task[3] for task in split_tasks(log, SOURCES, -1, 29, 3, ["marks"], {})] == [None] * 3
+    assert [task[3] for task in split_tasks(Inputs(log, SOURCES), -1, 29, 3, ["marks"], {})] == [None] * 3

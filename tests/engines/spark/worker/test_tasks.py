@@ -20,10 +20,12 @@ import headway as hw
 from headway.columns import from_pylist
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.reading import split_tasks
+from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.wire.messages import MARKS, READINGS, Marks, Row, Work, merge_rows
 from headway.engines.spark.worker import tasks
+from headway.engines.spark.worker.sharding import shard_keys, shards_of, spark_hash
 from headway.engines.spark.worker.source import Pickled, Task
-from headway.engines.spark.worker.tasks import pieces, read_task, shard_keys, shards_of, spark_hash, unit_code
+from headway.engines.spark.worker.tasks import pieces, read_task, unit_code
 from headway.network.schema import Schema
 from headway.program import compile_program
 from headway.sieves import Sieve, chances
@@ -109,7 +111,7 @@ class Unit:
     def read(self, sieves: dict[str, Any] | None, upto: int = 199, kept: Sequence[Any] = ()) -> list[Row]:
         """Return what the tasks of a micro-batch give, as plain rows."""
         sources = [source.name for source in self.work.network.sources]
-        parts = split_tasks(self.log, sources, -1, upto, 1, [upto, [], False, kept], sieves)
+        parts = split_tasks(Inputs(self.log, sources), -1, upto, 1, [upto, [], False, kept], sieves)
         found = []
         for at, part in enumerate(parts):
             for batch in read_task(Pickled(self.work.key, self.work), Task(at, *json.loads(json.dumps(part)))):

@@ -15,8 +15,9 @@ from headway.columns import UNREAD
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.wire.messages import LETTERS, READINGS, Marks, Row, Work, merge_rows, unpack, unpack_counts
 from headway.engines.spark.worker import tasks
+from headway.engines.spark.worker.sharding import shard_keys
 from headway.engines.spark.worker.source import Pickled
-from headway.engines.spark.worker.tasks import UnitCode, shard_keys, unit_code
+from headway.engines.spark.worker.tasks import UnitCode, unit_code
 from headway.errors import RunError
 from headway.network.schema import Schema
 from headway.program import compile_program
@@ -272,3 +273,22 @@ def test_a_process_compiles_each_unit_once_and_keeps_those_used_last(monkeypatch
         unit_code(units[0])
     assert compiled == list(range(200))
     assert len(tasks._compiled) < 200
+
+
+def test_boxes_that_end_at_a_seam_are_flushed_and_the_others_go_on() -> None:
+    more = {"totals": {**COUNTS, "in": "counts", "select": "sum(n) as n", "order": {"on": "a"}}, "others": COUNTS}
+    unit = Unit({"counts": COUNTS, **more}, ["counts", "totals", "others"], shards=2)
+    assert not unit.rows_of(unit.step([(1, 1, 5, ""), (2, 2, 5, "")], 0, upto(1)), "counts")
+    found = unit.step([], 2, Marks(2, (), False, 2, flush=("counts",)))
+    assert [row["n"] for row in unit.rows_of(found, "counts")] == [1, 1]
+    assert not unit.rows_of(found, "others")
+    assert not unit.rows_of(found, "totals"), "it has got what was flushed, and waits for more"
+    found = unit.step([], 3, upto(3, end=True))
+    assert [row["n"] for row in unit.rows_of(found, "totals")] == [2]
+    assert [row["n"] for row in unit.rows_of(found, "others")] == [1, 1]
+
+
+def test_marks_of_a_seam_travel_as_json() -> None:
+    marks = Marks(7, (), False, 2, ((1, 0.5),), ((3, 4),), ("counts", "totals"))
+    assert Marks.of(json.loads(json.dumps(marks))) == marks
+    assert [marks.ends(name) for name in ("counts", "others")] == [True, False]

@@ -1,0 +1,132 @@
+"""What connection points keep, as far as engines do not differ."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headway.checking import CheckedNetwork
+from headway.engines.alteration import History as Wanted
+from headway.errors import HeadwayError, RunError
+from headway.history import History, Kept, Plan, Writers
+from headway.living.since import ALL, Since
+from headway.network import Point
+from headway.storage.temporary import make_temporary, remove_temporary
+from headway.trains import NOTHING
+
+_log = logging.getLogger("headway")
+
+
+def kept_of(checked: CheckedNetwork, point: Point) -> Kept:
+    """Return what a point keeps."""
+    keep = point.keep.tuples if point.keep.tuples is not None else point.keep.span
+    return Kept(checked.arcs[checked.points[point.name]], point.key, point.time, keep)
+
+
+class OpenHistories:
+    """The histories of a run's points. Used by the scheduler thread, except where it says otherwise."""
+
+    def __init__(self, folder: str | None) -> None:
+        """Keep them in a folder, by default in a temporary one."""
+        self._folder = folder
+        self._temporary: str | None = None
+        self._writers: Writers | None = None
+        self._open: dict[str, History] = {}
+
+    def reopen(self, checked: CheckedNetwork, anew: Collection[str] = ()) -> frozenset[str]:
+        """Have the histories of a network's points; those in `anew` begin anew. Return those that were opened."""
+        wanted = {point.name: point for point in checked.network.points if point.data is None}
+        for name in [name for name in self._open if name not in wanted or name in anew]:
+            self._open.pop(name).close()
+        opened = set()
+        for name, point in wanted.items():
+            kept = kept_of(checked, point)
+            if name not in self._open:
+                self._open[name] = self._make(name, kept, name in anew)
+                opened.add(name)
+            elif self._open[name].kept.keep != kept.keep:
+                self._open[name].rekeep(kept.keep)
+        return frozenset(opened)
+
+    @property
+    def issued(self) -> int:
+        """The last arrival number that a history has: those of this run come after it."""
+        return max([history.edge.number for history in self._open.values()], default=NOTHING)
+
+    def _make(self, name: str, kept: Kept, anew: bool) -> History:
+        if self._writers is None:
+            self._writers = Writers()
+        if self._folder is None and self._temporary is None:
+            self._temporary = make_temporary()
+        folder = Path(self._folder or self._temporary or "", name.replace("/", "."))
+        return History(str(folder), kept, self._writers, sync=self._folder is not None)
+
+    def begins(self, wanted: Wanted, seam: int) -> int:
+        """Return from which arrival number on a box reads; raise a RunError if that is not kept any more."""
+        history, since = self.of(wanted.point), wanted.since
+        found = history.first_since(_limit(since), seam)
+        if not found.complete and since is not None and since != ALL:
+            oldest = "nothing" if found.time is None else f"what is not older than {history.kept.shown(found.time)}"
+            raise RunError(
+                f"point '{wanted.point}' does not keep so much: since {since} needs older tuples than there are; it "
+                f"has {oldest}; ask for less, or for all that there is (since: all)"
+            )
+        return found.number
+
+    def table(self, point: str) -> pa.Table:
+        """Return all that a point keeps. Thread-safe."""
+        history = self.of(point)
+        schema = history.kept.schema.to_arrow()
+        return pa.Table.from_batches([train.to_batch(schema) for train in history.read()], schema=schema)
+
+    def plan(self, point: str, since: Since | None, key: object) -> Plan:
+        """Return what reading history would take. Thread-safe."""
+        history = self.of(point)
+        return history.plan(key, history.first_since(_limit(since)).number - 1)
+
+    def failure(self, point: str) -> RunError | None:
+        """Return why the history of a point has failed, if it has. Thread-safe."""
+        raise NotImplementedError
+
+    def of(self, point: str) -> History:
+        """Return the history of a point; raises why it has failed. Thread-safe."""
+        if (failed := self.failure(point)) is not None:
+            raise failed
+        return self._open[point]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the summary of what is kept; empty without points."""
+        found = {}
+        for name, history in self._open.items():
+            files, failed = history.files, self.failure(name)
+            found[name] = {
+                "tuples": sum([file.rows for file in files]) + history.unwritten,
+                "files": len(files),
+                "bytes": sum([file.bytes for file in files]),
+                "failed": None if failed is None else str(failed),
+            }
+        return {"points": found} if found else {}
+
+    def close(self) -> None:
+        """Write what is in memory, unless it is temporary, and stop."""
+        for history in self._open.values():
+            try:
+                if self._folder is not None:
+                    history.close()
+            except HeadwayError as error:
+                _log.error("%s", error)
+        if self._writers is not None:
+            self._writers.close()
+        if self._temporary is not None:
+            remove_temporary(self._temporary)
+
+
+def _limit(since: Since | None) -> object:
+    """Return where history begins, as `History.first_since` takes it."""
+    if since is None:
+        return None
+    return since.back if since.back is not None else since.moment
