@@ -53,6 +53,16 @@ def test_closed_early_it_says_nothing(folder: Path, caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
+def test_a_server_closed_early_is_left_properly(postgres: Postgres, caplog: pytest.LogCaptureFixture) -> None:
+    postgres.run("DROP TABLE IF EXISTS early", "CREATE TABLE early AS SELECT * FROM generate_series(1, 40000) AS id")
+    reader = open_source("s", Schema.parse("id int"), settings(url=postgres.url, table="early"))
+    assert reader.read(1) is not None
+    reader.close()
+    del reader
+    gc.collect()  # warns of cursors that are open still, and warnings are errors
+    assert not caplog.records
+
+
 def test_values_that_do_not_fit_the_fields_are_malformed(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "x.db")) as connection:
         connection.execute("UPDATE t SET id = 3000000000 WHERE id = 3")
