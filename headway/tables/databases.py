@@ -166,8 +166,7 @@ class DatabaseTable:
                     return
                 yield self._batch(fields, part)
         finally:
-            with contextlib.suppress(Exception):
-                result.close()
+            _leave(result, self._connection)
 
     def _batch(self, fields: Sequence[Field], rows: Any) -> pa.RecordBatch:
         arrays = []
@@ -211,3 +210,12 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def _among(column: pa.Array, values: pa.Array) -> pa.Array:
     return pc.is_in(column, value_set=values)
+
+
+def _leave(result: CursorResult[Any], connection: Connection | None) -> None:
+    """Close what was read; if its connection is closed already, without SQLAlchemy, which would log an error."""
+    with contextlib.suppress(Exception):
+        if connection is not None:
+            result.close()
+        elif result.cursor is not None:
+            result.cursor.close()

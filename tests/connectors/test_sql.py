@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -38,6 +39,28 @@ def test_a_table_is_streamed_in_the_order_of_its_key(folder: Path) -> None:
     wanted = [{"id": 1, "name": "a"}, {"id": 2, "name": None}, {"id": 3, "name": "c"}]
     for limits in ((1,), (2, 1), (1000,)):
         assert rows(open_source("s", SCHEMA, settings(), base=folder), limits) == wanted
+
+
+def test_closed_early_it_says_nothing(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(sqlite3.connect(folder / "x.db")) as connection:
+        connection.executemany("INSERT INTO t VALUES (?, 'x', 1.5)", [(at,) for at in range(10, 40_000)])
+        connection.commit()
+    reader = open_source("s", SCHEMA, settings(), base=folder)
+    assert reader.read(1) is not None
+    reader.close()
+    del reader
+    gc.collect()
+    assert not caplog.records
+
+
+def test_a_server_closed_early_is_left_properly(postgres: Postgres, caplog: pytest.LogCaptureFixture) -> None:
+    postgres.run("DROP TABLE IF EXISTS early", "CREATE TABLE early AS SELECT * FROM generate_series(1, 40000) AS id")
+    reader = open_source("s", Schema.parse("id int"), settings(url=postgres.url, table="early"))
+    assert reader.read(1) is not None
+    reader.close()
+    del reader
+    gc.collect()  # warns of cursors that are open still, and warnings are errors
+    assert not caplog.records
 
 
 def test_values_that_do_not_fit_the_fields_are_malformed(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -118,6 +119,17 @@ def test_it_stays_as_it_was_read_until_it_is_refreshed(stored: tuple[Any, Write]
     assert found(result, "other")[-3:] == [("Ben", 3), ("Ada", 4), ("Cleo", 5)]
     assert found(result, joined) == [(4, "Ada"), (5, "Cleo")]
     assert found(result, streamed) == FIRST, "also what is streamed is what the others look up"
+
+
+def test_what_is_streamed_later_is_closed_at_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    file.write_text("k,name\n0,Ada\n")
+    only = {**network(str(file)), "boxes": {}, "outputs": {"s": {"from": "s"}}}
+    with hw.start(only, engine="local") as run:
+        attached = run.attach({"attach": "q", "boxes": STREAMED, "outputs": {"f": {"from": "f"}}, "since": "now"})
+        assert found(run.stop(), attached.outputs["f"]) == [(0, "Ada")]
+    del run, attached
+    gc.collect()  # warns of files that are open still, and warnings are errors
 
 
 def test_a_simulation_reads_at_each_command(tmp_path: Path) -> None:
