@@ -18,7 +18,7 @@ from headway.boxes.order import Order
 from headway.checking import check_numeric
 from headway.durations import Duration
 from headway.errors import NetworkError, UnknownFunctionError, choices, did_you_mean
-from headway.files import parse_box, parse_output, parse_point, parse_schedule, parse_source, parse_view
+from headway.files import parse_box, parse_output, parse_point, parse_schedule, parse_source, parse_table, parse_view
 from headway.functions import functions
 from headway.network import Box, Network, Output, Point, Source, Table, View, arc_name, check_name
 from headway.network.qos import QoS
@@ -67,9 +67,9 @@ class NetworkBuilder:
         self._arcs[name] = source.schema
         return Stream(self, name)
 
-    def table(self, ref: str) -> Table:
-        """Return a static table to join with: a path, or a name for which the run supplies a table."""
-        return Table(ref)
+    def table(self, ref: str | Mapping[str, Any]) -> Table:
+        """Return a static table to join with: a path, a name for which the run supplies a table, or a data set."""
+        return parse_table(ref)
 
     def point(
         self,
@@ -392,10 +392,10 @@ class Stream:
         return _as_order(order)
 
     def _box_of(self, op: str, name: str | None, others: Sequence[Stream | Table] = (), **keys: Any) -> Stream:
-        inputs: list[str | dict[str, str]] = []
+        inputs: list[str | dict[str, Any]] = []
         for stream in (self, *others):
             if isinstance(stream, Table):
-                inputs.append({"table": stream.ref})
+                inputs.append(stream.to_mapping())
             elif isinstance(stream, Stream):
                 name_ = self._builder._own(stream).name
                 inputs.append({"point": name_, "as": "stream"} if stream._once else name_)

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from headway.boxes.keys import inside
 from headway.boxes.operator import operators
-from headway.datasets import static_schema
 from headway.errors import NetworkError, choices
 from headway.expansion import expand
 from headway.expressions.compiler import noting
@@ -19,6 +18,7 @@ from headway.network import Network, Table, arc_name
 from headway.network.qos import doubts
 from headway.network.schema import Schema, type_name
 from headway.structure import Structure, check_structure, upstream
+from headway.tables import static_schema
 
 if TYPE_CHECKING:
     from headway.expressions import Functions
@@ -72,7 +72,7 @@ def check(
             if isinstance(item, Table):
                 if item.ref not in statics:
                     with inside(f"box '{box.name}': in"):
-                        statics[item.ref] = static_schema(network, item.ref, tables, trust)
+                        statics[item.ref] = static_schema(network, item, tables, trust)
                 schemas.append(statics[item.ref])
             else:
                 schemas.append(arcs[item])

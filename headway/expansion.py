@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.datasets import data_schema
-from headway.network import Box, FrozenMap, Network, Output, Point, Source, Streamed
+from headway.network import Box, Network, Output, Point, Source, Streamed, Table
 from headway.network.trust import Trust
 from headway.structure import check_structure, streams_of
+from headway.tables import static_schema
 
 
 def expand(network: Network, tables: Mapping[str, Any] | None = None, trust: Trust | None = None) -> Network:
@@ -17,9 +17,9 @@ def expand(network: Network, tables: Mapping[str, Any] | None = None, trust: Tru
 
     An input that names a point or a view becomes its arc. A view becomes an output without a sink, marked `view`, and a
     point on its arc. Stored data that is looked up becomes a static table whose ref is the point's name; where it is
-    streamed in, a source of the point's name, whose schema is that of the data: this is read, or that of one of
-    `tables` by name, as far as `trust` (default: the network's) allows. `points` remain, `on` being canonical. A
-    network without points and views is returned as it is, and so is an expanded one.
+    streamed in, a source of the point's name, described by the point's data, whose schema is that of the data: this is
+    read, or that of one of `tables` by name, as far as `trust` (default: the network's) allows. `points` remain, `on`
+    being canonical. A network without points and views is returned as it is, and so is an expanded one.
     """
     if not network.points and not network.views:
         return network
@@ -28,7 +28,7 @@ def expand(network: Network, tables: Mapping[str, Any] | None = None, trust: Tru
     given = {source.name for source in network.sources}
     trust = network.trust if trust is None else trust
     streamed = [
-        Source(name, data_schema(point, tables, network.folder, trust), connector_of(point))
+        Source(name, static_schema(network, Table(point.name), tables, trust), point.data)
         for name, point in streams_of(network)
         if name not in given
     ]
@@ -56,13 +56,3 @@ def expand(network: Network, tables: Mapping[str, Any] | None = None, trust: Tru
         views=(),
     )
     return network if found == network else found
-
-
-def connector_of(point: Point) -> FrozenMap | str | None:
-    """Return the connector that streams a point's stored data set in."""
-    data = point.data
-    if not isinstance(data, FrozenMap):
-        return data
-    if "sql" in data:
-        return FrozenMap({"sql": FrozenMap({"url": data["sql"], "table": data["table"]})})
-    return FrozenMap({"spark": FrozenMap({"table": data["spark"]})}) if "spark" in data else data

@@ -6,7 +6,7 @@ import importlib.util
 
 from headway.errors import RunError
 
-EXTRAS = {"spark": "pyspark", "plots": "matplotlib"}
+EXTRAS = {"spark": "pyspark", "plots": "matplotlib", "sql": "sqlalchemy"}
 """By extra: the library that shows whether it is installed; pyproject.toml uses the same names."""
 
 

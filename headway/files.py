@@ -33,6 +33,7 @@ from headway.network.yamls import check_size, read_text, write_text
 from headway.options.kinds import KINDS, check_value
 from headway.options.table import OPTIONS, SCHEDULE
 from headway.structure import check_structure
+from headway.tables import read_data
 
 NETWORK_KEYS = (
     Key("network", "name", "the network's name", required=True),
@@ -79,8 +80,12 @@ OUTPUT_KEYS = (
     Key("from", "arc", "the source, box, `box.port`, point or view whose tuples leave here", required=True),
     Key("qos", "qos", "what results are worth, by latency, loss and value"),
     Key("sink", "connector", "where the tuples go: a path, or a connector such as {csv: path}"),
-    Key("keep", "keep", "how much of what was delivered stays readable while the network runs: as of a point"),
-    Key("roll", "roll", "when a file is finished and the next one begins: after `1 hour`, or at `100 MB`"),
+    Key(
+        "keep",
+        "keep",
+        "how much of the results stays, in memory or, with `roll`, in files: as of a point; default: all",
+    ),
+    Key("roll", "roll", "when a file is complete and the next one begins: `1 hour`, `100 MB`, or a list of both"),
 )
 QOS_KEYS = (
     Key("latency", "graph", "utility over seconds: [[0, 1], [2, 1], [10, 0]]"),
@@ -92,7 +97,9 @@ VALUE_KEYS = (
     Key("graph", "graph", "utility over the field's value", required=True),
 )
 SCHEDULE_KEYS = tuple(Key(one.name, KeyKind(KINDS[one.kind].schema), one.key_text) for one in SCHEDULE)
-TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
+TABLE_KEYS = (
+    Key("table", "data", "a path, a name that the run gives a table for, or {sql: URL, table: NAME}", required=True),
+)
 POINTED_KEYS = (
     Key("point", "text", "the name of a point", required=True),
     Key(
@@ -101,8 +108,6 @@ POINTED_KEYS = (
         "`stream`: stored data is streamed in once; `table`: it is looked up, as without `as`",
     ),
 )
-DATA = {"csv": (), "parquet": (), "jsonl": (), "sql": ("table",), "spark": ()}
-"""The kinds of stored data sets, and what each needs besides."""
 
 
 def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, Any] | str = OWN) -> Network:
@@ -389,12 +394,21 @@ def _inputs(value: object) -> tuple[Input, ...]:
         elif isinstance(item, Mapping):
             check_keys(item, TABLE_KEYS)
             with inside("table"):
-                inputs.append(Table(parse_text(item["table"])))
+                inputs.append(parse_table(item["table"]))
         elif isinstance(item, str) and item:
             inputs.append(item)
         else:
             raise NetworkError(f"an input is the name of a source or box, `box.port`, or {{table: path}}, not {item!r}")
     return tuple(inputs)
+
+
+def parse_table(what: object) -> Table:
+    """Return a static table: a path, a name, or stored data such as ``{sql: URL, table: NAME}``."""
+    if not isinstance(what, Mapping):
+        return Table(parse_text(what))
+    data = freeze(what)
+    described = read_data(data, "data")
+    return Table(str(described) if described.kind == "sql" else f"{described.kind} {described}", data)
 
 
 def _connector(mapping: Mapping[str, Any], key: str) -> FrozenMap | str | None:
@@ -422,22 +436,12 @@ def _field(mapping: Mapping[str, Any], key: str) -> str | None:
 
 
 def _data(value: object) -> FrozenMap | str | None:
-    """Return where a stored data set is: a path, or one of the kinds in `DATA`."""
-    if value is None or (isinstance(value, str) and value):
-        return value
-    if isinstance(value, Path):
-        return str(value)
-    kinds = [kind for kind in value if kind in DATA] if isinstance(value, Mapping) else []
-    if not isinstance(value, Mapping) or len(kinds) != 1 or set(value) - {kinds[0], *DATA[kinds[0]]}:
-        raise NetworkError(
-            "data: must be a path, {csv: path}, {jsonl: path}, {parquet: path}, {sql: URL, table: NAME} or "
-            f"{{spark: TABLE}}, not {value!r}"
-        )
-    for key in (kinds[0], *DATA[kinds[0]]):
-        if not isinstance(value.get(key), str | Path) or not str(value[key]):
-            raise NetworkError(f"data: {key}: must be text, not {value.get(key)!r}")
+    """Return a description of stored data, frozen; `headway.tables.read_data` says what that is."""
+    if value is None:
+        return None
+    described = read_data(value, "data")
     frozen: FrozenMap = freeze(value, "data")
-    return frozen
+    return frozen if isinstance(value, Mapping) else described.place
 
 
 def _check_bounds(graph: Graph, expected: str, most: float) -> None:

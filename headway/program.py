@@ -17,13 +17,14 @@ import pyarrow as pa
 from headway.boxes.operator import Operator
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork
-from headway.datasets import load_static
+from headway.errors import NetworkError
 from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.kernel import Kernel
 from headway.network import Table, arc_name
 from headway.network.schema import Schema
 from headway.structure import owner
+from headway.tables import load_static
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,18 @@ class Program:
     # Kernels
 
     def load_tables(self, tables: Mapping[str, Any] | None, boxes: Container[str] | None = None) -> dict[str, pa.Table]:
-        """Return the contents of the static tables of all boxes, or of some, by ref; `tables` gives some by name."""
+        """Return the contents of the static tables of all boxes, or of some, by ref; `tables` gives some by name.
+
+        Raises a NetworkError for one that is not as it was when the network was checked.
+        """
         network = self.checked.network
         some = [box for box in self.boxes if boxes is None or box.name in boxes]
-        refs = sorted({item.ref for box in some for item in box.items if isinstance(item, Table)})
-        return {ref: load_static(network, ref, tables) for ref in refs}
+        items = {item.ref: item for box in some for item in box.items if isinstance(item, Table)}
+        contents = {ref: load_static(network, items[ref], tables) for ref in sorted(items)}
+        for ref, table in contents.items():
+            if Schema.from_arrow(table.schema) != self.checked.tables[ref]:
+                raise NetworkError(f"table '{ref}': its fields have changed since they were looked at; try again")
+        return contents
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:
         """Return a new kernel for each box; `tables` holds the contents of static tables by ref."""

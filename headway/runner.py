@@ -25,12 +25,13 @@ from headway.engines.opening import LETTERS, check_files, permit, table_refs
 from headway.engines.runs import RunResult, RunSettings, Status, make_engine
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError, PolicyError, RunError, check_known
 from headway.files import load
-from headway.network import Network, thaw
+from headway.network import Network, Table, thaw
 from headway.network.trust import read_trust
 from headway.options.kinds import Option, check_value
 from headway.options.table import CUT_KEYS, OPTIONS, RunOptions, check_call, default_of, signature_of
 from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
+from headway.tables import Statics, load_static
 
 AnyNetwork = Network | NetworkBuilder | str | Path | Mapping[str, Any]
 
@@ -128,7 +129,17 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
         **{one.name: parsed[one.name] if one.name in parsed else said[one.name] for one in fields(RunSettings)}
     )
     permit(checked, settings)
-    return Prepared(engine, checked, settings, network)
+    return Prepared(engine, checked, replace(settings, tables=_read(checked, settings.tables)), network)
+
+
+def _read(checked: CheckedNetwork, tables: Mapping[str, Any] | None) -> Statics:
+    """Return the static tables that the boxes of a network look up, read; they stay so until a refresh."""
+    network, statics = checked.network, Statics(tables)
+    streamed = [(network.streamed(source.name), source.schema) for source in network.sources]
+    schemas = {point.name: schema for point, schema in streamed if point is not None}
+    items = {item.ref: item for every in checked.inputs.values() for item in every if isinstance(item, Table)}
+    contents = {ref: load_static(network, item, statics) for ref, item in items.items()}
+    return statics.having(network, {**schemas, **contents})
 
 
 def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Option], *, flags: bool = False) -> None:

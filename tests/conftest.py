@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from scripts.run_tests import SPARK, mentioning
+from tests.postgres import Postgres, installed, serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,3 +79,12 @@ def spark() -> Iterator[SparkSession]:
     session = open_session("local[2]")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of the tests' own."""
+    if not installed():
+        pytest.skip("PostgreSQL is not installed on this machine")
+    with serving() as server:
+        yield server

@@ -14,7 +14,7 @@ from headway.checking import check
 from headway.errors import NetworkError
 from headway.expansion import expand
 from headway.files import dump, load
-from headway.network import FrozenMap, Output, Point, Source, Table
+from headway.network import FrozenMap, Output, Point, Source, Table, freeze
 from headway.network.schema import Schema
 from headway.structure import check_structure
 from tests.living.networks import TABLES, living_mappings
@@ -83,18 +83,14 @@ def test_streamed_data_has_the_schema_of_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "connector"),
-    [
-        ("a.parquet", "a.parquet"),
-        ({"parquet": "a.dat"}, FrozenMap({"parquet": "a.dat"})),
-        ({"sql": "sqlite:///x", "table": "t"}, FrozenMap({"sql": FrozenMap({"url": "sqlite:///x", "table": "t"})})),
-        ({"spark": "t"}, FrozenMap({"spark": FrozenMap({"table": "t"})})),
-    ],
+    "data", ["a.parquet", {"parquet": "a.dat"}, {"sql": "sqlite:///x", "table": "t"}, {"spark": "t"}]
 )
-def test_stored_data_is_streamed_by_a_connector(data: Any, connector: Any) -> None:
+def test_the_source_of_streamed_data_is_described_by_the_data(data: Any) -> None:
     network = load({**load(LIVING).to_mapping(), "points": {"crossings": {"on": "across"}, "sectors": {"data": data}}})
     plain = expand(network, SECTORS)
-    assert plain.source("sectors").connector == connector
+    assert plain.source("sectors").connector == freeze(data)
+    assert plain.streamed("sectors") == plain.stored("sectors") == plain.point("sectors")
+    assert plain.streamed("positions") is None
     assert expand(load(dump(plain)), SECTORS) == plain
 
 

@@ -49,6 +49,8 @@ def test_keep(written: object, keep: Keep) -> None:
         ("1 fortnight", "unknown unit 'fortnight'"),
         ("0s", "larger than zero"),
         ("-1 hour", "larger than zero"),
+        (None, "must be a duration"),
+        ({}, "must be a duration"),
     ],
 )
 def test_bad_keep(written: object, message: str) -> None:
@@ -67,10 +69,13 @@ def test_keep_is_read_as_it_is_written(keep: Keep) -> None:
     [
         ("1 hour", Roll(span=HOUR)),
         (HOUR, Roll(span=HOUR)),
-        ("100 MB", Roll(size=100_000_000)),
+        ("100 MB", Roll(size=100 << 20)),
         ("1.5GiB", Roll(size=3 << 29)),
         ("7 b", Roll(size=7)),
-        ("2 KB", Roll(size=2000)),
+        ("2 KB", Roll(size=2 << 10)),
+        ("5m", Roll(Duration.parse("5 minutes"))),  # a size ends in b
+        (["1 hour", "100 MiB"], Roll(HOUR, 100 << 20)),
+        (("1MB", HOUR), Roll(HOUR, 1 << 20)),
     ],
 )
 def test_roll(written: object, roll: Roll) -> None:
@@ -80,13 +85,21 @@ def test_roll(written: object, roll: Roll) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        (100, "must be a duration such as '1 hour', or a size such as '100 MB'; units: kB, .*, not 100"),
+        (100, "must be a duration such as '1 hour', a size such as '100 MB', or a list of both, not 100"),
         ("100", "a size such as"),
         ("100 mumb", "a size such as|unknown unit"),
-        ("0.5 B", "whole number of bytes"),
-        ("0 MB", "above zero"),
-        ("99999999999 TB", "62 bits"),
+        ("0.5 B", "not a size of at least a byte"),
+        ("0 MB", "not a size of at least a byte"),
+        ("99999999999 TB", "a list of both, not 1099"),
         ("0s", "larger than zero"),
+        ("often", "a size such as"),
+        ("1h,", "a size such as"),
+        (None, "not None"),
+        ([], "a list of both"),
+        ({}, "a list of both"),
+        ([1], "a list of both"),
+        (["1h", "2h"], "not two durations"),
+        (["1MB", "2MB"], "not two sizes"),
     ],
 )
 def test_bad_roll(written: object, message: str) -> None:
@@ -95,9 +108,18 @@ def test_bad_roll(written: object, message: str) -> None:
 
 
 @examples(60)
-@given(st.builds(Roll, _spans) | st.builds(Roll, st.none(), st.integers(1, 2**62)))
+@given(st.builds(Roll, _spans) | st.builds(Roll, st.none() | _spans, st.integers(1, 2**62)))
 def test_roll_is_read_as_it_is_written(roll: Roll) -> None:
     assert Roll.parse(roll.to_mapping()) == roll
+
+
+def test_what_neither_is() -> None:
+    for tuples, span in ((1, HOUR), (0, None)):
+        with pytest.raises(NetworkError, match="one tuple or more"):
+            Keep(tuples, span)
+    for size in (None, 0):
+        with pytest.raises(NetworkError, match="must be a duration"):
+            Roll(size=size)
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,12 @@ LAYERS = (
     ("jsonschema", "mermaid", "builder", "living"),
     ("files", "checking"),
     ("expansion",),
-    ("boxes", "datasets"),
+    ("boxes",),
     ("functions", "structure", "tables", "options"),
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("durations", "extras", "fading", "paths", "plugins"),
+    ("durations", "extras", "fading", "paths", "plugins", "sizes"),
     ("columns",),
     ("clock", "errors"),
 )
@@ -192,7 +192,6 @@ KEPT = {
     "headway.connectors.output_files": {"_formats"},
     "headway.connectors.registry": {"_objects"},
     "headway.connectors.spark": {"_openers"},
-    "headway.datasets": {"_loaders"},
     "headway.engines.runs": {"_engines"},
     "headway.engines.spark.driver.queries": {"warm"},
     "headway.engines.spark.worker.tasks": {"_compiled"},
@@ -200,7 +199,8 @@ KEPT = {
     "headway.scheduling.policy": {"_policies"},
     "headway.shedding.strategies": {"_strategies"},
     "headway.storage.temporary": {"_held"},
-    "headway.tables": {"_loaders"},
+    "headway.tables.datasets": {"_openers"},
+    "headway.tables.references": {"_loaders"},
     "headway_experiments.experiment": {"REGISTRY"},
 }
 """Mutable state of modules. Imports fill registries, also those of users' functions, and runs do not. The others are

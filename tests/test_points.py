@@ -63,7 +63,7 @@ def test_what_a_file_says() -> None:
     assert network.box("named").inputs == ("crossings", Table("sectors"))
     assert network.box("once").inputs == (Streamed("sectors"),)
     assert network.output("alarms").keep == Keep()
-    assert network.output("alarms").roll == Roll(size=100_000_000)
+    assert network.output("alarms").roll == Roll(size=100 << 20)
 
 
 def test_it_is_written_as_it_is_read() -> None:
@@ -130,10 +130,10 @@ outputs: {o: {from: b}}
         ("points: {p: {on: b, since: 1h}}", "point 'p': unknown key 'since'; choices: data, keep, key, on, time"),
         ("points: {p: {on: b, keep: x}}", "point 'p': keep: must be a duration such as '1 hour'"),
         ("points: {p: {data: x.csv, keep: 1h}}", "point 'p': keep: a stored data set is kept by whoever stores it"),
-        ("points: {p: {data: 5}}", "point 'p': data: must be a path, {csv: path}.*not 5"),
-        ("points: {p: {data: {xml: a}}}", "data: must be a path"),
-        ("points: {p: {data: {csv: a, table: b}}}", "data: must be a path"),
-        ("points: {p: {data: {sql: a}}}", "data: table: must be text, not None"),
+        ("points: {p: {data: 5}}", "point 'p': data: a data set is a path, {csv: path}.*not 5"),
+        ("points: {p: {data: {xml: a}}}", "point 'p': data: unknown kind of data 'xml'; choices: csv, jsonl"),
+        ("points: {p: {data: {csv: a, table: b}}}", "data: csv has no key 'table'"),
+        ("points: {p: {data: {sql: a}}}", "data: sql needs the name of a table: {sql: URL, table: NAME}"),
         ("points: {p.q: {on: b}}", "point 'p.q': a name has letters"),
         ("points: {p/q: {on: b}}", "point 'p/q': a name has letters"),
         ("points: {b: {on: s}}", "point 'b': the name is taken by a box; sources, boxes, points and views"),
@@ -188,7 +188,7 @@ def test_bad_inputs(box: str, message: str) -> None:
     ("before", "after", "message"),
     [
         ("{from: b}", "{from: b, keep: 0}", "output 'o': keep: must be one tuple or more"),
-        ("{from: b}", "{from: b, roll: 7}", "output 'o': roll: must be a duration such as '1 hour', or a size"),
+        ("{from: b}", "{from: b, roll: 7}", "output 'o': roll: must be a duration such as '1 hour', a size"),
         ("w: string}}", "w: string}, push: 1}", "source 's': push: must be true or false, not 1"),
         (
             "w: string}}",

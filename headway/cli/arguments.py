@@ -28,12 +28,11 @@ from headway.options.kinds import KINDS, SPREAD_RULES, Option
 from headway.options.table import OPTIONS
 from headway.runner import DEFAULT_ENGINE, check_names
 from headway.scheduling.trains import parse_train
+from headway.sizes import parse_size
 from headway.tables import load_table
 
 READ_ONLY = ":ro"
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
-_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class UsageError(HeadwayError):
@@ -106,11 +105,10 @@ def _choice(text: str) -> str | dict[str, Any]:
 
 def _size(text: str) -> int:
     """Parse a size in bytes: ``1000000``, ``64k``, ``256M`` or ``1.5GiB``; the letters are powers of 1,024."""
-    match = _SIZE.fullmatch(text.strip())
-    number = 0 if match is None else int(float(match[1]) * _FACTORS[match[2].lower()])
-    if number < 1:
-        raise UsageError(f"expected a size such as 64k, 256M or 2G, not '{text}'")
-    return number
+    try:
+        return parse_size(text)
+    except NetworkError:
+        raise UsageError(f"expected a size such as 64k, 256M or 2G, not '{text}'") from None
 
 
 def _spread(text: str) -> str | list[str]:

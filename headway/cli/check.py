@@ -138,6 +138,8 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
     """Raise for connectors that cannot work, and return warnings about input files that do not exist yet."""
     network, warnings = checked.network, []
     for source in network.sources:
+        if network.streamed(source.name) is not None:
+            continue  # its fields are those of the data, which was looked at
         what = thaw(source.connector)
         permit_source(source.name, source.schema, what, network.folder, network.trust)
         if isinstance(what, dict) and "generate" in what:

@@ -12,6 +12,7 @@ from headway.connectors import (  # noqa: F401  (they register themselves)
     parquet,
     replay,
     spark_tables,
+    sql,
 )
 from headway.connectors.memory import TableSink as TableSink
 from headway.connectors.protocol import Chunk as Chunk

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
+from headway.clock import Clock, WallClock
+from headway.connectors.kept import Kept
 from headway.connectors.output_files import ImmediateSink
 from headway.connectors.protocol import Reader, SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader, CastingReader, Handover, RowConverter
 from headway.connectors.registry import permit_anyone, register_sink, register_source_object
 from headway.connectors.values import show_whole
 from headway.errors import HeadwayError, InputError, OutputError, raised
+from headway.network.keep import Keep
 from headway.network.schema import Schema
 
 CHUNK = 1 << 17
@@ -131,26 +134,57 @@ def _is_rows(what: object) -> bool:
 
 
 class TableSink(ImmediateSink):
-    """Collects an output as an Arrow table, which can be read at any time."""
+    """Collects an output as an Arrow table, which can be read at any time, also while it is written.
 
-    def __init__(self, schema: Schema) -> None:
+    With `keep`, only the last tuples stay, or those that were delivered in the last duration by the clock.
+    """
+
+    def __init__(self, schema: Schema, keep: Keep | None = None, clock: Clock | None = None) -> None:
         self._schema = schema.to_arrow()
-        self._batches: list[pa.RecordBatch] = []
+        self._keep = keep = keep or Keep()
+        self._most, self._ages = keep.tuples, keep.span is not None
+        self._kept: Kept[pa.RecordBatch] = Kept(
+            keep, clock or WallClock(), lambda batch: int(batch.num_rows), self._joined
+        )
         self.count = 0
+        """The tuples written so far."""
+
+    def limit(self, keep: Keep | None) -> None:
+        """Keep another amount from now on."""
+        keep = keep or Keep()
+        if keep != self._keep:
+            self._keep, self._most, self._ages = keep, keep.tuples, keep.span is not None
+            self._kept.limit(keep, lambda batch, count: batch.slice(count))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Keep the batch."""
         self.count += batch.num_rows
-        self._batches.append(batch)
+        extra = 0 if self._most is None else batch.num_rows - self._most
+        self._kept.add(batch.slice(extra).take(pa.array(range(batch.num_rows - extra))) if extra > 0 else batch)
+
+    @property
+    def ageing(self) -> bool:
+        """Whether tuples grow too old."""
+        return self._ages
+
+    def look(self) -> None:
+        """Drop what is too old."""
+        self._kept.drop()
+
+    def _joined(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        table = pa.Table.from_batches(batches, schema=self._schema).combine_chunks()
+        return next(iter(table.to_batches()), batches[0])
 
     def abort(self) -> None:
         """Drop the collected tuples."""
-        self._batches, self.count = [], 0
+        self._kept.clear()
+        self.count = 0
 
     @property
     def table(self) -> pa.Table:
-        """The tuples written so far."""
-        return pa.Table.from_batches(self._batches, schema=self._schema)
+        """The tuples that are kept."""
+        batches, extra = self._kept.items()
+        return pa.Table.from_batches(batches, schema=self._schema).slice(extra)
 
 
 class DiscardSink(ImmediateSink):

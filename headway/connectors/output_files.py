@@ -1,7 +1,7 @@
 """Files and directories as outputs; a file appears under its final name only when it is complete.
 
 Small batches are combined, text is written line by line, and a path that ends in "/" gets one complete file per
-micro-batch.
+micro-batch. Outputs that roll over are in `headway.connectors.rolling`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+import numpy as np
 import pyarrow as pa
 
-from headway.connectors.protocol import PipeClosedError, SinkFactory, SinkRequest, SourceFactory, Writer
+from headway.connectors.protocol import PipeClosedError, SinkRequest, SourceFactory, Writer
 from headway.connectors.registry import (
     check_keys,
     find_path,
@@ -28,6 +30,7 @@ from headway.connectors.registry import (
     register_source,
     sink_suffixes,
 )
+from headway.connectors.rolling import SLICE, Part, Rendered, RollingSink
 from headway.errors import OutputError, choices, within
 from headway.plugins import Registry
 from headway.storage.filesystems import is_uri
@@ -36,9 +39,6 @@ from headway.storage.temporary import is_abandoned
 GROUP_ROWS = 1 << 17
 GROUP_BYTES = 1 << 26
 """A file or row group is written once it has this many tuples or bytes."""
-
-SLICE = 1 << 16
-"""How many tuples are rendered as text at a time."""
 
 
 class PartialFile:
@@ -59,6 +59,7 @@ class PartialFile:
         if not folder.is_dir():
             raise OutputError(f"{self.who}: the folder '{folder}' for '{self.path.name}' does not exist")
         self._placed = False
+        self._take = request.take
         self._lock = -1
         _remove_dead(self.path)
         with self.guard():
@@ -95,7 +96,10 @@ class PartialFile:
             return
         self.prepare()
         with self.guard():
-            self._partial.replace(self.path)
+            if self._take is None:
+                self._partial.replace(self.path)
+            else:
+                self.path = _place(self._partial, self._take)
         self._placed = True
         self._unlock()
 
@@ -122,6 +126,22 @@ class PartialFile:
         except (OSError, pa.ArrowException, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise OutputError(f"{self.who}: '{self.path}' cannot be written: {reason}") from error
+
+
+def _place(partial: Path, take: Callable[[], Path]) -> Path:
+    """Give a file the first name that is free, and return it; nothing is ever overwritten."""
+    while True:
+        path = take()
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            continue
+        except OSError:  # a file system without hard links
+            if path.exists():
+                continue
+            return partial.replace(path)
+        partial.unlink()
+        return path
 
 
 def _remove_dead(target: Path) -> None:
@@ -187,21 +207,40 @@ class TextSink:
         dash = str(request.settings) == "-"
         target = StandardOutput(request.who) if dash else PartialFile(request)
         self._target, self.prepare, self.close, self.abort = target, target.prepare, target.close, target.abort
+        self.size = len(head)
+        """The bytes written so far."""
         if head:
             self._target.write(head)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is, once it is closed."""
+        assert isinstance(self._target, PartialFile)
+        return self._target.path
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         """Return each tuple as text, including its line break."""
         raise NotImplementedError
 
+    def render(self, batch: pa.RecordBatch) -> Rendered:
+        """Return the text of at most SLICE tuples."""
+        lines = self.lines(batch)
+        _, offsets, data = lines.buffers()
+        # The values of a string array are contiguous in memory, so they already are the text to write.
+        ends = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
+        return Rendered(ends, memoryview(data))
+
+    def put(self, rendered: Rendered, start: int, stop: int) -> None:
+        """Write some of the rendered tuples."""
+        text = rendered.data[rendered.ends[start] : rendered.ends[stop]]
+        self._target.write(text)
+        self.size += len(text)
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the tuples."""
         for start in range(0, batch.num_rows, SLICE):
-            lines = self.lines(batch.slice(start, SLICE))
-            _, offsets, data = lines.buffers()
-            # The values of a string array are contiguous in memory, so they already are the text to write.
-            bounds = memoryview(offsets).cast("i")[lines.offset : lines.offset + len(lines) + 1]
-            self._target.write(memoryview(data)[bounds[0] : bounds[-1]])
+            rendered = self.render(batch.slice(start, SLICE))
+            self.put(rendered, 0, len(rendered.ends) - 1)
 
 
 class GatheringSink:
@@ -222,6 +261,11 @@ class GatheringSink:
         self._bytes += batch.nbytes
         if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
             self.flush()
+
+    @property
+    def buffered(self) -> int:
+        """The bytes in memory."""
+        return self._bytes
 
     def flush(self) -> None:
         """Save what is buffered."""
@@ -268,6 +312,20 @@ class BatchesSink(GatheringSink):
         self._batches = []
 
 
+def make_folder(request: SinkRequest, path: str | Path) -> Path:
+    """Create an output's directory, but not its parent; raises OutputError if that fails."""
+    folder = find_path(request, path)
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{request.who}: '{folder}' is a file; expected a directory")
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        raise OutputError(f"{request.who}: the folder '{folder.parent}' does not exist") from None
+    except OSError as error:
+        raise OutputError(f"{request.who}: '{folder}' cannot be made: {error.strerror or error}") from error
+    return folder
+
+
 class DirectorySink(BatchesSink):
     """Writes files into a directory, each complete when it appears; files of other runs are kept.
 
@@ -283,15 +341,7 @@ class DirectorySink(BatchesSink):
             raise OutputError(
                 f"{who}: '{path}' is not a directory on this machine; {{spark: {{format, path}}}} writes there"
             )
-        self._folder = find_path(request, path)
-        if self._folder.exists() and not self._folder.is_dir():
-            raise OutputError(f"{who}: '{self._folder}' is a file; expected a directory")
-        try:
-            self._folder.mkdir(exist_ok=True)
-        except FileNotFoundError:
-            raise OutputError(f"{who}: the folder '{self._folder.parent}' does not exist") from None
-        except OSError as error:
-            raise OutputError(f"{who}: '{self._folder}' cannot be made: {error.strerror or error}") from error
+        self._folder = make_folder(request, path)
         self._part = 0
         self._written: list[Path] = []
 
@@ -334,21 +384,40 @@ class DirectorySink(BatchesSink):
             raise
 
 
-_formats = Registry[SinkFactory]("format", OutputError)
+FileFactory = Callable[[SinkRequest], Part]
+"""Opens a sink of one file."""
+_formats = Registry[FileFactory]("format", OutputError)
 
 
-def register_files(kind: str, source: SourceFactory, sink: SinkFactory) -> None:
+def register_files(kind: str, source: SourceFactory, sink: FileFactory) -> None:
     """Register a file format, by suffix, as source and sink, and as a sink that writes a directory of such files."""
 
     def open_sink(request: SinkRequest) -> Writer:
         path = request.settings
         if isinstance(path, str) and path.endswith("/"):
-            return DirectorySink(request, path, kind)
-        return sink(request)
+            return _open_folder(request, path, kind)
+        return sink(request) if request.roll is None else _open_parts(request, sink)
 
     _formats.register(kind, sink)
     register_source(kind, source, (f".{kind}",), permit_path)
-    register_sink(kind, open_sink, (f".{kind}",), permit_path)
+    register_sink(kind, open_sink, (f".{kind}",), permit_path, rolls=True)
+
+
+def _open_parts(request: SinkRequest, sink: FileFactory) -> Writer:
+    """Open a sink of parts next to where the single file would be."""
+    if str(request.settings) == "-":
+        raise OutputError(f"{request.who}: roll: standard output has no parts")
+    path = find_path(request, request.settings)
+    return RollingSink(request, sink, path.parent, path.stem)
+
+
+def _open_folder(request: SinkRequest, path: str | Path, format_: str) -> Writer:
+    """Open a sink of files in a directory: one for each micro-batch or buffer, or parts if it rolls."""
+    if request.roll is None:
+        return DirectorySink(request, path, format_)
+    folder = make_folder(request, path)
+    inner = replace(request, settings=folder / f"part.{format_}", base=None)
+    return RollingSink(inner, _formats[format_].make, folder, "part")
 
 
 def _open_directory(request: SinkRequest) -> Writer:
@@ -363,7 +432,7 @@ def _open_directory(request: SinkRequest) -> Writer:
         raise OutputError(f"{who}: expected a path, not {path!r}")
     with within(who, OutputError):
         known = _formats[str(format_)].name
-    return DirectorySink(request, path, known)
+    return _open_folder(request, path, known)
 
 
 def _permit(request: SinkRequest) -> None:
@@ -371,4 +440,4 @@ def _permit(request: SinkRequest) -> None:
     permit_file(request, settings.get("path") if isinstance(settings, Mapping) else settings, "directory")
 
 
-register_sink("directory", _open_directory, permit=_permit)
+register_sink("directory", _open_directory, permit=_permit, rolls=True)

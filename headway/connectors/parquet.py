@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -12,6 +13,7 @@ from headway.connectors.input_files import identify_whole, input_path, open_inpu
 from headway.connectors.output_files import GROUP_ROWS, GatheringSink, PartialFile, register_files
 from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
 from headway.connectors.readers import CastingReader
+from headway.connectors.rolling import Rendered
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
@@ -59,6 +61,24 @@ class _ParquetSink(GatheringSink):
     def save(self, batches: list[pa.RecordBatch]) -> None:
         with self._target.guard():
             self._writer.write_table(pa.Table.from_batches(batches, schema=self._schema), row_group_size=GROUP_ROWS)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is, once it is closed."""
+        return self._target.path
+
+    @property
+    def size(self) -> int:
+        """The bytes written so far, and those in memory."""
+        return self._target.file.tell() + self.buffered
+
+    def render(self, batch: pa.RecordBatch) -> Rendered:
+        """Return tuples; each counts with its share of their size in memory."""
+        return Rendered(np.linspace(0, batch.nbytes, batch.num_rows + 1).astype(np.int64), batch)
+
+    def put(self, rendered: Rendered, start: int, stop: int) -> None:
+        """Write some of the tuples."""
+        self.write(rendered.data.slice(start, stop - start))
 
     def prepare(self) -> None:
         """Write the last row group and the footer."""

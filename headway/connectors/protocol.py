@@ -9,8 +9,10 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from headway.clock import Clock
 from headway.columns import Int64s
 from headway.errors import HeadwayError, InputError, OutputError
+from headway.network.keep import Keep, Roll
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 
@@ -173,6 +175,18 @@ class BatchWriter(Protocol):
         """Expect the tuples of this micro-batch; they replace what was written of it before."""
 
 
+@runtime_checkable
+class Ageing(Protocol):
+    """A writer on which time may have an effect, also while nothing is written."""
+
+    @property
+    def ageing(self) -> bool:
+        """Whether `look` has to be called."""
+
+    def look(self) -> None:
+        """Complete what is due by the writer's clock, and drop what is too old. Called several times a second."""
+
+
 class PipeClosedError(OutputError):
     """The process that reads the output has exited, as `head` does; a reason to end quietly."""
 
@@ -210,7 +224,16 @@ class SourceRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class SinkRequest(Request):
-    """What a sink factory gets."""
+    """What a sink factory gets.
+
+    A sink of parts begins a new file as `roll` says, and deletes the parts that lie outside `keep`, by its clock.
+    """
+
+    roll: Roll | None = None
+    keep: Keep | None = None
+    clock: Clock | None = None
+    take: Callable[[], Path] | None = None
+    """Returns the next free final name for a file that is complete; None: the path in the settings."""
 
     part, noun, error = "sink", "output", OutputError
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeGuard, TypeVar
 
+from headway.clock import Clock
 from headway.connectors.protocol import (
     TEXT_LIMIT,
     Reader,
@@ -22,7 +23,9 @@ from headway.connectors.protocol import (
 )
 from headway.connectors.readers import PacedReader
 from headway.errors import HeadwayError, InputError, OutputError, check_known, choices, finite, unknown
+from headway.network.keep import Keep, Roll
 from headway.network.schema import Schema
+from headway.network.secrets import mask, masked
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
 from headway.plugins import Registry
@@ -41,6 +44,8 @@ class _Kinds(Generic[_Asked, _Opened]):
         self.factories: Registry[Callable[[_Asked], _Opened]] = Registry("connector", HeadwayError)
         self._permits: dict[str, Callable[[_Asked], object] | None] = {}
         self._suffixes: dict[str, str] = {}
+        self.rolling: set[str] = set()
+        """The kinds of sinks that can write parts."""
 
     def register(
         self,
@@ -48,12 +53,16 @@ class _Kinds(Generic[_Asked, _Opened]):
         factory: Callable[[_Asked], _Opened],
         suffixes: tuple[str, ...] = (),
         permit: Callable[[_Asked], object] | None = None,
+        rolls: bool = False,
     ) -> None:
         """Register `{kind: settings}`, and paths with one of the suffixes, as a source or a sink.
 
         `permit` opens nothing and raises the request's error for settings that its trust does not allow. Without it, a
-        stranger's file may use the kind only if the operator allows it by name.
+        stranger's file may use the kind only if the operator allows it by name. `rolls` says that a sink observes
+        `roll` and `keep` of its request; the others never get them.
         """
+        if rolls:
+            self.rolling.add(kind)
         self.factories.register(kind, factory)
         self._permits[kind] = permit
         self._suffixes.update(dict.fromkeys(suffixes, kind))
@@ -80,6 +89,10 @@ class _Kinds(Generic[_Asked, _Opened]):
         elif not request.trust.own:
             request.trust.check_format(kind, (), request.who, request.error, kind="connector")
         return kind, request
+
+    def kind_of(self, path: str) -> str | None:
+        """Return the kind that a path names, if any."""
+        return "directory" if path.endswith("/") else self._suffixes.get(Path(path).suffix.lower())
 
     def open(self, request: _Asked) -> _Opened:
         """Open the connector that a mapping or a path names."""
@@ -162,16 +175,32 @@ def open_source(
     return reader if request.rate is None or reader.timed else PacedReader(reader, request.rate)
 
 
-def open_sink(name: str, schema: Schema, what: object, base: Path | None = None, trust: Trust = OWN) -> Writer:
+def open_sink(
+    name: str,
+    schema: Schema,
+    what: object,
+    base: Path | None = None,
+    trust: Trust = OWN,
+    *,
+    roll: Roll | None = None,
+    keep: Keep | None = None,
+    clock: Clock | None = None,
+) -> Writer:
     """Open an output from what the user gave.
 
     `what` is a path (by suffix; "-" is standard output as JSON lines), a function of a record batch, a
     connector mapping such as {csv: path}, a Writer, or None to discard. Relative paths are resolved against `base`.
-    Raises OutputError if it cannot be opened or `trust` does not allow it.
+    With `roll`, an output to files becomes parts, each complete when it appears, by `clock` (default: the wall's); with
+    `keep`, old parts are deleted. Raises OutputError if it cannot be opened or `trust` does not allow it.
     """
+    request = SinkRequest(name, schema, what, base, trust, roll, keep, clock)
+    if (roll is not None or (keep is not None and not keep.all)) and not can_roll(what):
+        kinds, key = choices(sorted(_sinks.rolling)), "keep" if roll is None else "roll"
+        raise OutputError(f"{request.who}: {key}: only outputs to files roll over ({kinds}), and this is none")
+    if roll is None and keep is not None and not keep.all:
+        raise OutputError(f"{request.who}: keep: nothing is deleted from a file; with roll, whole files are")
     if isinstance(what, Writer):
         return what
-    request = SinkRequest(name, schema, what, base, trust)
     if isinstance(what, Mapping | str | Path):
         return _sinks.open(request)
     if what is None or callable(what):
@@ -180,6 +209,13 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None,
         f"{request.who}: cannot write to {type(what).__name__}; give a path, a function of a record batch, "
         f"a connector ({choices(sink_kinds())}) or None"
     )
+
+
+def can_roll(what: object) -> bool:
+    """Whether an output to this destination can be written in parts."""
+    if isinstance(what, Mapping):
+        return next(iter(what), None) in _sinks.rolling and not any(str(one) == "-" for one in what.values())
+    return isinstance(what, str | Path) and _sinks.kind_of(str(what)) in _sinks.rolling
 
 
 def permit_source(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
@@ -225,7 +261,7 @@ def check_rate(rate: object, who: str, given: str | None = None) -> float | None
 def find_path(request: Request, path: object) -> Path:
     """Return the path in a file connector's settings, text or a Path; a relative one is resolved against the base."""
     if not isinstance(path, str | Path) or not str(path):
-        raise request.error(f"{request.who}: expected a path, not {path!r}")
+        raise request.error(f"{request.who}: expected a path, not {masked(path)!r}")
     _refuse_address(path, request)
     found = Path(path) if request.base is None else request.base / path
     wrong = unusable(found)
@@ -239,7 +275,7 @@ def check_keys(
 ) -> Mapping[str, object]:
     """Return settings if they are a mapping with allowed keys only, or raise `error`; `what` is what takes them."""
     if not isinstance(settings, Mapping):
-        raise error(f"{what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
+        raise error(f"{what} expects a mapping with the keys {choices(allowed)}, not {masked(settings)!r}")
     check_known("key", settings, allowed, error, what)
     return {str(key): value for key, value in settings.items()}
 
@@ -255,7 +291,7 @@ def _refuse_address(what: str | Path, request: Request) -> None:
     hint = scheme_hint(what, sink) if ":" in str(what) else ""
     if hint:
         verb = "written" if sink else "read"
-        raise request.error(f"{request.who}: '{str(what)[:TEXT_LIMIT]}' cannot be {verb}: {hint}")
+        raise request.error(f"{request.who}: '{mask(str(what)[:TEXT_LIMIT])}' cannot be {verb}: {hint}")
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/?/")
@@ -278,9 +314,11 @@ def scheme_hint(what: object, sink: bool) -> str:
     elif scheme in _FILES and found:
         hint = f"such files are reached through Spark: {side}: {{spark: {{format: parquet, path: '{text[:200]}'}}}}"
     elif scheme == "jdbc" or text.lower().startswith("jdbc:"):
-        hint = "a database does not stream: read it as a static table of a Spark session, or export it to a file"
+        hint = "the tables of a database are read by {sql: {url: URL, table: TABLE}}, without jdbc:"
         if sink:
             hint = "sink: {spark: {format: jdbc, options: {url: URL, dbtable: TABLE}}}"
+    elif scheme.partition("+")[0] in ("postgresql", "postgres", "sqlite", "mysql", "mariadb") and not sink:
+        hint = "the tables of a database are read by {sql: {url: URL, table: TABLE}}"
     elif scheme in ("http", "https", "ftp", "ftps"):
         way = "fetch it: curl URL | headway run ... --input NAME=-"
         if sink:

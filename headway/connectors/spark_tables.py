@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headway.connectors.spark import find_session, first_line
-from headway.errors import NetworkError
+from headway.errors import NetworkError, choices
+from headway.network.schema import Schema
 from headway.storage.filesystems import FAILURES, Place, is_uri, locate, reason
-from headway.tables import csv_options, is_name, keep_texts, register_table_loader, split_quoted
+from headway.tables import (
+    DataSet,
+    Opened,
+    csv_options,
+    is_name,
+    keep_texts,
+    register_data_kind,
+    register_table_loader,
+    split_quoted,
+    with_types,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,5 +119,53 @@ def _check_size(table: pa.Table, ref: str) -> pa.Table:
     return table
 
 
+class _SparkData:
+    """A table of Spark's catalog, read by Spark."""
+
+    def __init__(self, session: SparkSession, data: DataSet) -> None:
+        self._session, self._data = session, data
+
+    def schema(self) -> Schema:
+        """Return the fields, from the catalog."""
+        return Schema.from_arrow(self._fetch(lambda frame: frame.limit(0)).schema)
+
+    def table(self) -> pa.Table:
+        """Return all rows."""
+        return self._fetch(lambda frame: frame.limit(MOST_ROWS + 1))
+
+    def lookup(self, key: str, values: pa.Array) -> pa.Table:
+        """Return the rows with one of the values; Spark finds them."""
+        wanted = values.to_pylist()
+        found = self._fetch(lambda frame: frame.filter(frame[f"`{key}`"].isin(wanted)).limit(MOST_ROWS + 1))
+        return found.filter(pc.is_in(found[key], value_set=values))
+
+    def _fetch(self, what: Callable[[DataFrame], DataFrame]) -> pa.Table:
+        ref, who = self._data.place, self._data.who
+        try:
+            table = what(self._session.table(ref)).toArrow()
+        except Exception as error:
+            raise NetworkError(f"{who}: Spark cannot read '{ref}': {first_line(error)}") from error
+        return with_types(_check_size(table, ref), who, lenient=False)
+
+
+@contextlib.contextmanager
+def _open_spark(data: DataSet) -> Iterator[Opened]:
+    ref = data.place
+    if not is_name(ref):
+        raise NetworkError(f"{data.who}: '{ref}' is not the name of a table of Spark, such as sectors or db.sectors")
+    data.trust.check_table(ref, data.who, NetworkError)
+    session = find_session()
+    if session is None:
+        raise NetworkError(f"{data.who}: '{ref}' is a table of Spark, and no Spark session runs in this process")
+    if not session.catalog.tableExists(ref):
+        raise NetworkError(f"{data.who}: Spark has no table '{ref}'; tables: {_listed(session)}")
+    yield _SparkData(session, data)
+
+
+def _listed(session: SparkSession) -> str:
+    return choices(sorted(table.name for table in session.catalog.listTables()), 30)
+
+
+register_data_kind("spark", _open_spark)
 register_table_loader(load_from_spark)
 register_table_loader(load_directory)

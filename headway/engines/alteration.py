@@ -6,7 +6,7 @@ the loop only exchanges what is ready.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +18,7 @@ from headway.kernels.kernel import Kernel
 from headway.living.changes import Changes
 from headway.living.since import Since
 from headway.program import Program, compile_program
+from headway.tables import Statics
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,15 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """The old network as it runs between seal and swap, if arcs of it are read then that nobody has read before."""
+
+    program: Program
+    kernels: Mapping[str, Kernel]
+    """Of the boxes that write these arcs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Alteration:
     """A change of the running network. Both networks are plain ones, as `headway.expansion.expand` returns them."""
 
@@ -51,9 +61,12 @@ class Alteration:
     """By output that is new, or goes elsewhere, or has another schema: where it goes."""
     histories: Mapping[tuple[str, int], History] = field(default_factory=dict)
     """By box that begins and input: the history that it reads first."""
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    tables: Statics = field(default_factory=Statics)
+    """The static tables of the run from the seam on."""
     what: str = ""
     """The command in a few words, for the log."""
+    opening: Opening | None = None
+    """What has to be exchanged at the seal; None: nothing."""
 
     @property
     def beginning(self) -> frozenset[str]:
@@ -72,10 +85,17 @@ def prepare_alteration(
     histories: Mapping[tuple[str, int], History],
     what: str,
 ) -> Alteration:
-    """Compile and open what a change needs; raise a HeadwayError for what cannot be."""
+    """Compile and open what a change needs; raise a HeadwayError for what cannot be.
+
+    Static tables stay as they were read, as long as a box or a point has them, unless the change refreshes them.
+    """
+    before = compile_program(old) if before is None else before
     program = compile_program(new, before=before, same=frozenset(changes.kept))
-    begin = {*changes.begins, *changes.carried, *_reshaped(program, before, changes)}
-    contents = program.load_tables(tables, begin)
+    opening = _opening(old, changes, before, program)
+    now = before if opening is None else opening.program
+    begin = {*changes.begins, *changes.carried, *_reshaped(program, now, changes.kept)}
+    statics = Statics.of_run(tables).of(old.network).again(changes.refreshed)
+    contents = program.load_tables(statics, begin)
     kernels = {box.name: program.kernel(box, contents) for box in program.boxes if box.name in begin}
     return Alteration(
         old,
@@ -86,8 +106,9 @@ def prepare_alteration(
         {name: readers(name) for name in (*changes.sources_added, *changes.sources_changed)},
         {name: destinations(name) for name in (*changes.outputs_added, *_reopened(old, new, changes))},
         histories,
-        dict(tables or {}),
+        statics.having(new.network, contents),
         what,
+        opening,
     )
 
 
@@ -96,16 +117,38 @@ def _reopened(old: CheckedNetwork, new: CheckedNetwork, changes: Changes) -> lis
     return [
         name
         for name in changes.outputs_changed
-        if name in changes.outputs_restarted or old.network.output(name).sink != new.network.output(name).sink
+        if name in changes.outputs_restarted or _goes(old, name) != _goes(new, name)
     ]
 
 
-def _reshaped(program: Program, before: Program | None, changes: Changes) -> list[str]:
-    """Return the boxes that go on, keep no state, and may need another kernel, as other ports of theirs are read."""
+def _goes(checked: CheckedNetwork, name: str) -> tuple[object, ...]:
+    """Return where an output goes, and how; what is kept in memory can change while it goes on."""
+    output = checked.network.output(name)
+    return output.sink, output.roll, None if output.roll is None else output.keep
+
+
+def _reshaped(program: Program, before: Program, kept: Collection[str]) -> list[str]:
+    """Return the boxes that go on, keep no state, and need another kernel, as other ports of theirs are read."""
     return [
         box.name
         for box in program.boxes
-        if box.name in changes.kept
-        and box.spec.fusable
-        and (before is None or before.boxes[before.index[box.name]].fusible != box.fusible)
+        if box.name in kept and box.spec.fusable and before.boxes[before.index[box.name]].fusible != box.fusible
     ]
+
+
+def _opening(old: CheckedNetwork, changes: Changes, before: Program, program: Program) -> Opening | None:
+    """Return what lets arcs of boxes that go on be written which nobody has read; only where the swap may have to wait.
+
+    Their tuples after the seam must not be lost until then.
+    """
+    if not (changes.affected or changes.outputs_removed or changes.outputs_changed):
+        return None
+    kept = {*changes.kept}
+    read = {arc for box in program.boxes if box.name in kept for arc in box.ports if arc is not None}
+    unread = read - {arc for box in before.boxes for arc in box.ports if arc is not None}
+    if not unread:
+        return None
+    names = [box.name for box in before.boxes]
+    opened = compile_program(old, delivered=before.delivered | unread, before=before, same=names)
+    kernels = {name: opened.kernel(opened.boxes[opened.index[name]], {}) for name in _reshaped(opened, before, names)}
+    return Opening(opened, kernels)

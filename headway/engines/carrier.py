@@ -28,6 +28,7 @@ from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.living.changes import Changes
 from headway.living.since import Since
+from headway.network.secrets import masked
 from headway.program import Program
 from headway.scheduling.policy import Policy
 from headway.totals import SYSTEM, Spent, Totals
@@ -116,7 +117,7 @@ class Run(Carrier):
         if self.settings.trace:
             network, names = self.checked.network, [unit.name for unit in readings.units]
             about = network.name, names, readings.topology.boxes, self.settings.policy_text
-            described = network.to_mapping() if self.replays else None
+            described = masked(network.to_mapping()) if self.replays else None
             self.recorder = Recorder(*about, start=self.clock.now(), description=described)
             if self.replays:
                 self.recorder.hear(feeds)
@@ -147,7 +148,7 @@ class Run(Carrier):
     def steer_on(self, drops: Sheddable, manner: Manner) -> Renewed:
         """Create the steering for the network after a seam; its readings are set."""
         self.readings.workers = self.steering.workers
-        self.steering = self.steering.follow(self.readings, drops, self.clock.now())
+        self.steering = self.steering.follow(self.readings, drops, self.clock.now(), self.settings.tables)
         return Renewed(self.steering, manner)
 
     # What the loop reads
@@ -187,6 +188,10 @@ class Run(Carrier):
         except Exception as error:
             ask.answer.set_exception(error)
 
+    def processed(self, number: int) -> bool:
+        """Return whether everything up to an arrival number has been processed and delivered."""
+        raise NotImplementedError
+
     def keep_behind(self) -> None:
         """Take note that what nobody waits for may have changed."""
 
@@ -209,7 +214,7 @@ class Run(Carrier):
 
     # Instructions of the loop
 
-    def begin_seam(self, seal: Seal) -> None:
+    def begin_seam(self, seal: Seal) -> Renewed | None:
         """Begin a seam. Carriers that cannot are not asked to."""
         raise NotImplementedError
 
@@ -275,7 +280,8 @@ class Run(Carrier):
         return self.steering.totals(self.clock.now(), Spent(self.time(), self.loop.plans, self.peak))
 
     def report(self, moment: int) -> None:
-        """Report the status if it is due by the clock from which `moment` was read."""
+        """Look after the outputs, and report the status if it is due by the clock from which `moment` was read."""
+        self.outlets.look()
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN

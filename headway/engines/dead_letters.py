@@ -1,4 +1,4 @@
-"""The network's dead letters: all are counted and written where the user asked, the first ones are kept."""
+"""The network's dead letters: all are counted and written where the user asked, the first or the last are kept."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headway.clock import Clock, WallClock
+from headway.connectors.kept import Kept
 from headway.connectors.texts import plain
 from headway.errors import RunError
 from headway.expressions.timestamps import to_python
 from headway.kernels.kernel import DeadLetter
+from headway.network.keep import Keep
 
 if TYPE_CHECKING:
     from headway.connectors.protocol import Malformed
@@ -50,10 +53,21 @@ _REASONS = 1000
 class DeadLetters:
     """Collects tuples and rows that could not be processed; in a strict run the first one stops the run."""
 
-    def __init__(self, strict: bool, write: Callable[[pa.RecordBatch], None] | None) -> None:
-        """Keep the first letters, and pass all of them to `write` if given."""
+    def __init__(
+        self,
+        strict: bool,
+        write: Callable[[pa.RecordBatch], None] | None,
+        keep: Keep | None = None,
+        clock: Clock | None = None,
+        look: Callable[[], None] | None = None,
+    ) -> None:
+        """Keep the first letters, or the last ones as `keep` says; pass all of them to `write` if given.
+
+        `look` is called several times a second, for what is written to.
+        """
+        self._last = None if keep is None else Kept[Sequence[LetterRow]](keep, clock or WallClock(), len)
         self._strict = strict
-        self._write = write
+        self._write, self._look = write, look
         self._lock = threading.Lock()
         self._kept: list[tuple[str, str, str, str]] = []
         self.counts: Counter[str] = Counter()
@@ -88,7 +102,10 @@ class DeadLetters:
             for row in rows:
                 self.counts[row[0]] += 1
                 self._count(row[0], row[1])
-            self._kept += rows[: max(0, KEPT - len(self._kept))]
+            if self._last is not None:
+                self._last.add(tuple(rows))
+            else:
+                self._kept += rows[: max(0, KEPT - len(self._kept))]
             if self._write is not None:
                 self._write(_batch(rows))
 
@@ -107,8 +124,26 @@ class DeadLetters:
         return f"{without}; got {first.removeprefix(without + _VALUE)}, for example" if key in self._several else first
 
     def table(self) -> pa.Table:
-        """Return the letters that were kept."""
-        return pa.Table.from_batches([_batch(self._kept)], DEAD_LETTERS)
+        """Return the letters that are kept."""
+        if self._last is None:
+            return pa.Table.from_batches([_batch(self._kept)], DEAD_LETTERS)
+        items, extra = self._last.items()
+        return pa.Table.from_batches([_batch([row for rows in items for row in rows][extra:])], DEAD_LETTERS)
+
+    @property
+    def ageing(self) -> bool:
+        """Whether `look` has to be called."""
+        return self._last is not None or self._look is not None
+
+    def look(self) -> None:
+        """Drop the letters that are too old, and complete their file if it is due."""
+        if self._last is not None:
+            self._last.drop()
+        if self._look is not None and self._lock.acquire(blocking=False):  # a write may block
+            try:
+                self._look()
+            finally:
+                self._lock.release()
 
     def summary(self) -> dict[str, Any]:
         """Return the counts and the most frequent reasons."""

@@ -14,7 +14,7 @@ from headway.catalog import HALF_LIFE
 from headway.clock import SECOND, Clock
 from headway.columns import Column, Floats, Mask, as_floats, exporter
 from headway.connectors.memory import DiscardSink
-from headway.connectors.protocol import Writer
+from headway.connectors.protocol import Ageing, Writer
 from headway.fading import Faded, left_after
 from headway.network import Output
 from headway.network.qos import Graph, QoS
@@ -194,6 +194,14 @@ class Delivery:
                 self._fold()
         if train.end:
             self.end("")
+
+    def look(self) -> None:
+        """Let the sink complete and drop what is due by its clock; not while it is being written, which may block."""
+        if isinstance(self._writer, Ageing) and self._lock.acquire(blocking=False):
+            try:
+                self._writer.look()
+            finally:
+                self._lock.release()
 
     def count(self, stamps: Counts, counts: Counts) -> None:
         """Count tuples that have left, by timestamp, without handing them to the sink."""

@@ -108,7 +108,10 @@ AT_ONCE = Wait(0)
 
 
 class Seal(NamedTuple):
-    """Begin a seam: let it have the next arrival number, and give boxes that end nothing of what comes after it."""
+    """Begin a seam: let it have the next arrival number, and give boxes that end nothing of what comes after it.
+
+    Answered by `Renewed` or None.
+    """
 
     alter: Alter
 

@@ -125,8 +125,8 @@ class Carrier(Protocol):
     def answer(self, ask: Ask) -> None:
         """Answer a question about the run, or do what concerns single boxes."""
 
-    def begin_seam(self, seal: Seal) -> None:
-        """Carry out `Seal`."""
+    def begin_seam(self, seal: Seal) -> Renewed | None:
+        """Carry out `Seal`; return what steers the network until the swap, if that is something else."""
         raise NotImplementedError
 
     def exchange(self) -> Renewed:
@@ -212,7 +212,7 @@ class Loop:
                 if manner.keeps and not self._drains:
                     break
             if self._wanted and (self._sealed or not closed):
-                yield from self._alter()
+                yield from self._alter(closed)
                 steering, manner = self._steering, self._manner
             issued, deadline = sources.issued, carrier.deadline
             if deadline is not None and deadline <= now and not sources.ended:
@@ -271,25 +271,34 @@ class Loop:
             self._look(now)
         return self.preemptive and (arrived or (self._until is not None and now >= self._until))
 
-    def _alter(self) -> Generator[Instruction, Any, None]:
-        """Seal and swap as far as possible now; more than one alteration, if nothing has to be waited for."""
+    def _alter(self, closed: bool) -> Generator[Instruction, Any, None]:
+        """Seal and swap as far as possible now; more than one alteration, if nothing has to be waited for.
+
+        Once the sources are closed, only the seam that has begun is completed.
+        """
         carrier = self._carrier
-        while self._wanted and carrier.settled:
+        while self._wanted and carrier.settled and (self._sealed or not closed):
             if not self._sealed:
-                yield Seal(self._wanted[0])
+                opened: Renewed | None = yield Seal(self._wanted[0])
                 self._sealed = True
+                if opened is not None:
+                    self._adopt(opened)
             if not carrier.drained:
                 return
             renewed: Renewed = yield Swap()
             self._sealed = False
             del self._wanted[0]
-            self._steering, self._manner = renewed
-            only = self._manner.only
-            self._only = None if only is None else Start((only,), None, 0, None)
-            self._until = self._overtaken = None
-            self._seen = False
-            if self.policy is not None:
-                self._memory = self._steering.begin(self.policy.start())
+            self._adopt(renewed)
+
+    def _adopt(self, renewed: Renewed) -> None:
+        """Go on with what steers the network as it is now."""
+        self._steering, self._manner = renewed
+        only = self._manner.only
+        self._only = None if only is None else Start((only,), None, 0, None)
+        self._until = self._overtaken = None
+        self._seen = False
+        if self.policy is not None:
+            self._memory = self._steering.begin(self.policy.start())
 
     @property
     def _exchanging(self) -> bool:
@@ -461,7 +470,7 @@ def drive(loop: Loop, carrier: Carrier) -> None:
                 case End():
                     carrier.end()
                 case Seal():
-                    carrier.begin_seam(instruction)
+                    answer = carrier.begin_seam(instruction)
                 case Swap():
                     answer = carrier.exchange()
                 case Close():

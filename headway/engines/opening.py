@@ -12,19 +12,22 @@ import pyarrow as pa
 
 from headway.catalog import HALF_LIFE
 from headway.checking import CheckedNetwork
-from headway.clock import Clock
+from headway.clock import Clock, WallClock
 from headway.connectors import TableSink, open_sink, open_source
-from headway.connectors.protocol import Reader, Writer, prepare
-from headway.connectors.registry import permit_sink, permit_source
+from headway.connectors.protocol import Ageing, Reader, Writer, prepare
+from headway.connectors.registry import can_roll, permit_sink, permit_source
+from headway.connectors.stored import open_data
 from headway.engines.dead_letters import DEAD_LETTERS, DeadLetters
 from headway.engines.delivery import Delivery, Listener
 from headway.engines.runs import RunSettings
 from headway.engines.signals import Stopping
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError
-from headway.network import Network, Output, Source, Table, thaw
+from headway.network import FrozenMap, Keep, Network, Output, Point, Roll, Source, Table, thaw
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust
 from headway.paths import unusable
+from headway.tables import Statics, load_static, point_data
+from headway.tables.datasets import FILES
 
 LETTERS = "dead letters"
 """The name of the dead letters among the outputs."""
@@ -71,6 +74,8 @@ def check_files(
     standard = []
     for source in network.sources:
         given = source.name in inputs
+        if not given and network.streamed(source.name) is not None:
+            continue  # read as a point
         what = inputs[source.name] if given else thaw(source.connector)
         path = file_of(what, None if given else network.folder)
         if path is not None:
@@ -80,12 +85,12 @@ def check_files(
     if len(standard) > 1:
         raise InputError(f"only one source can read standard input, not {' and '.join(map(repr, standard))}")
     reads += [
-        _usable(Use(f"table '{ref}'", (network.folder or Path()) / ref), NetworkError)
-        for ref in table_refs(network)
-        if Path(ref).suffix and ref not in tables
+        _usable(Use(f"table '{item.ref}'", path), NetworkError)
+        for item in _tables(network)
+        if item.ref not in tables and (path := _file_of_table(item, network.folder)) is not None
     ]
     for point in network.points:
-        path = None if point.data is None or point.name in tables else file_of(thaw(point.data), network.folder)
+        path = None if point.data is None or point.name in tables else _file_of_data(point.data, network.folder)
         if path is not None:
             reads.append(_usable(Use(f"point '{point.name}'", path), NetworkError))
     written: list[Use] = []
@@ -101,9 +106,23 @@ def check_files(
 
 def table_refs(network: Network) -> tuple[str, ...]:
     """Return the names of a network's static tables, dangling points included."""
-    refs = [item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)]
+    refs = [item.ref for item in _tables(network)]
     refs += [point.name for point in network.points if point.data is not None]
     return tuple(dict.fromkeys(refs))
+
+
+def _tables(network: Network) -> list[Table]:
+    return [item for box in network.boxes for item in box.inputs if isinstance(item, Table)]
+
+
+def _file_of_table(table: Table, base: Path | None) -> Path | None:
+    """Return the file that a static table is read from, as far as its name or description says."""
+    return _file_of_data(table.ref if table.data is None else table.data, base)
+
+
+def _file_of_data(data: FrozenMap | str, base: Path | None) -> Path | None:
+    what = data if isinstance(data, str) else next((data[kind] for kind in FILES if kind in data), "")
+    return (base or Path()) / what if Path(what).suffix else None
 
 
 def _usable(use: Use, error: type[HeadwayError]) -> Use:
@@ -132,7 +151,7 @@ def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
     """Raise, before anything is opened, for what the network file may not name; the run's own settings are trusted."""
     network = checked.network
     for source in network.sources:
-        if source.name not in settings.inputs:
+        if source.name not in settings.inputs and network.streamed(source.name) is None:  # a point's was read already
             permit_source(source.name, source.schema, thaw(source.connector), network.folder, network.trust)
     for output in network.outputs:
         if output.name not in settings.outputs:
@@ -153,6 +172,10 @@ def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextl
 
 def open_reader(network: Network, source: Source, settings: RunSettings) -> Reader:
     """Return the reader of a source, from the run's inputs or else the network file."""
+    own = source.name in settings.inputs
+    point = None if own else network.streamed(source.name)
+    if point is not None:
+        return _open_stored(network, source, point, settings)
     given = settings.inputs.get(source.name, thaw(source.connector))
     if given is None and source.push:
         raise InputError(
@@ -161,7 +184,6 @@ def open_reader(network: Network, source: Source, settings: RunSettings) -> Read
         )
     if given is None:
         raise InputError(f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file")
-    own = source.name in settings.inputs
     return open_source(
         source.name,
         source.schema,
@@ -173,6 +195,15 @@ def open_reader(network: Network, source: Source, settings: RunSettings) -> Read
     )
 
 
+def _open_stored(network: Network, source: Source, point: Point, settings: RunSettings) -> Reader:
+    """Return a reader of a point's stored data: as it was read to be looked up, if it was, or as it is."""
+    name, rate, tables = source.name, settings.rates.get(source.name), Statics.of_run(settings.tables)
+    if point.name not in tables and not isinstance(tables.read(network, point.name), pa.Table):
+        data = point_data(point, network.folder, network.trust)
+        return open_data(name, data, schema=source.schema, rate=rate)
+    return open_source(name, source.schema, load_static(network, Table(point.name), tables), rate=rate, strict=True)
+
+
 class Destination(NamedTuple):
     """An output and where it goes: where the run says, otherwise where the network file says."""
 
@@ -182,18 +213,26 @@ class Destination(NamedTuple):
     """What the user gave as its sink; None: a table in memory."""
     base: Path | None = None
     trust: Trust = OWN
+    given: bool = False
+    """Whether the run says where it goes."""
     listener: Listener | None = None
     """Who gets what it delivers, from the first tuple on."""
     writer: Writer | None = None
     """Its sink, if it was opened before."""
 
-    def open(self) -> Writer:
-        """Return the sink, opened."""
+    def open(self, clock: Clock) -> Writer:
+        """Return the sink, opened; what it keeps, and when its files are complete, goes by the clock."""
         if self.writer is not None:
             return self.writer
+        keep, roll = self.output.keep, self.output.roll
         if self.what is None:
-            return TableSink(self.schema)
-        return open_sink(self.output.name, self.schema, self.what, self.base, self.trust)
+            return TableSink(self.schema, keep, clock)
+        if self.given:  # the file's `keep` and `roll` may be about a sink of another kind
+            roll = roll if can_roll(self.what) else None
+            keep = None if roll is None else keep
+        return open_sink(
+            self.output.name, self.schema, self.what, self.base, self.trust, roll=roll, keep=keep, clock=clock
+        )
 
 
 def destination_of(checked: CheckedNetwork, settings: RunSettings, output: Output) -> Destination:
@@ -205,7 +244,7 @@ def destination_of(checked: CheckedNetwork, settings: RunSettings, output: Outpu
         return Destination(output, schema, thaw(output.sink), network.folder, network.trust)
     what = settings.outputs[output.name]
     what = {"discard": None} if what is None else what
-    return Destination(output, schema, what, None, network.trust.by_operator())
+    return Destination(output, schema, what, None, network.trust.by_operator(), given=True)
 
 
 class Outlet:
@@ -216,7 +255,7 @@ class Outlet:
     ) -> None:
         """Deliver to a destination, or for now to another writer."""
         self.to = to
-        self.writer = to.open() if writer is None else writer
+        self.writer = to.open(clock) if writer is None else writer
         self.delivery = Delivery(to.output, to.schema, self.writer, clock, half_life)
         if to.listener is not None:
             self.delivery.listen(to.listener)
@@ -229,6 +268,17 @@ class Outlet:
     def prepare(self) -> None:
         """Do everything needed to complete the output, except making it visible."""
         prepare(self.writer)
+
+
+def _open_letters(what: object, keep: Keep | None, roll: Roll | None, clock: Clock) -> Writer:
+    """Open the sink of the dead letters."""
+    keep = None if roll is None else keep  # without parts, only what is in memory is bounded
+    return open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), what, roll=roll, keep=keep, clock=clock)
+
+
+def _look_of(writer: Writer) -> Callable[[], None] | None:
+    """Return what has to be called several times a second, if time has an effect on a writer."""
+    return writer.look if isinstance(writer, Ageing) and writer.ageing else None
 
 
 AnOutlet = TypeVar("AnOutlet", bound=Outlet)
@@ -244,8 +294,16 @@ class Outlets(Generic[AnOutlet]):
         stack: contextlib.ExitStack,
         stopping: Stopping,
         make: Callable[[Destination], AnOutlet],
+        clock: Clock | None = None,
+        letters_keep: Keep | None = None,
+        letters_roll: Roll | None = None,
     ) -> None:
-        """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted."""
+        """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted.
+
+        How many dead letters are kept (None: the first ones in memory, all in files), and when their files are
+        complete, goes by the clock (default: that of the settings).
+        """
+        clock = clock or settings.clock or WallClock()
         self._stopping, self._settings, self._make = stopping, settings, make
         self.retired: dict[str, AnOutlet] = {}
         """The outputs that were removed while it ran, by name."""
@@ -257,8 +315,11 @@ class Outlets(Generic[AnOutlet]):
             for output in checked.network.outputs:
                 self.outlets[output.name] = make(destination_of(checked, settings, output))
             if settings.dead_letters is not None:
-                self._letters = [open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)]
-            self.letters = DeadLetters(settings.strict, self._letters[0].write if self._letters else None)
+                self._letters = [_open_letters(settings.dead_letters, letters_keep, letters_roll, clock)]
+            write = self._letters[0].write if self._letters else None
+            look = next((_look_of(writer) for writer in self._letters), None)
+            self.letters = DeadLetters(settings.strict, write, letters_keep, clock, look)
+        self._ageing = self._aged()
 
     def exchange(self, checked: CheckedNetwork, destinations: Mapping[str, Destination]) -> None:
         """Deliver to the outputs of another network: some are new, some go on, and the others are complete."""
@@ -269,11 +330,17 @@ class Outlets(Generic[AnOutlet]):
                 one = self._make(destinations[name]) if name in destinations else before.pop(name)
                 self.outlets[name] = one
             one.delivery.judge(output.qos)
+            if isinstance(one.writer, TableSink):
+                one.writer.limit(output.keep)
         for name, one in before.items():
             one.prepare()
             one.writer.close()
             one.delivery.end(f"output '{name}' {'begins anew' if name in self.outlets else 'was removed'}")
             self.retired[name] = one
+        self._ageing = self._aged()
+
+    def _aged(self) -> list[Delivery]:
+        return [one.delivery for one in self.outlets.values() if _look_of(one.writer) is not None]
 
     @property
     def deliveries(self) -> dict[str, Delivery]:
@@ -295,6 +362,17 @@ class Outlets(Generic[AnOutlet]):
         self._complete = True
         every = {**self.retired, **self.outlets}
         return {name: table for name, one in every.items() if (table := one.table) is not None}
+
+    @property
+    def ageing(self) -> bool:
+        """Whether time has an effect on an output, also while nothing is delivered."""
+        return bool(self._ageing) or self.letters.ageing
+
+    def look(self) -> None:
+        """Complete the files that are due, and drop what is too old; cheap where there is nothing of the kind."""
+        for delivery in self._ageing:
+            delivery.look()
+        self.letters.look()
 
     def _writers(self) -> list[Writer]:
         return [*(one.writer for one in self.outlets.values()), *self._letters]

@@ -73,9 +73,9 @@ class Steering:
         self.next = self._observe_at
         self._plan_next()
 
-    def follow(self, reading: Reading, drops: Sheddable, now: int) -> Steering:
-        """Return the steering for the network after a seam."""
-        return Steering(self._settings, self._policy, reading, drops, now, self._recorder, self)
+    def follow(self, reading: Reading, drops: Sheddable, now: int, tables: Mapping[str, Any] | None = None) -> Steering:
+        """Return the steering for the network after a seam, and with other static tables."""
+        return Steering(replace(self._settings, tables=tables), self._policy, reading, drops, now, self._recorder, self)
 
     @property
     def workers(self) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from headway.checking import CheckedNetwork
-from headway.datasets import stored_point
 from headway.errors import RunError, check_known, choices
 from headway.living.fingerprints import fingerprints
 from headway.living.names import ALL, Names, listed, ordered, quoted
@@ -196,10 +195,9 @@ class _Sides:
 
     def _input_changed(self, item: str | Table) -> bool:
         if isinstance(item, Table):
-            points = [stored_point(side.network, item.ref) for side in (self.old, self.new)]
+            points = [side.network.stored(item.ref) for side in (self.old, self.new)]
             return self.old.tables.get(item.ref) != self.new.tables.get(item.ref) or points[0] != points[1]
-        name = item.rpartition("/")[2]
-        points = [stored_point(side.network, name) for side in (self.old, self.new)]
+        points = [side.network.streamed(item) for side in (self.old, self.new)]
         return self.old.arcs.get(item) != self.new.arcs.get(item) or points[0] != points[1]
 
 

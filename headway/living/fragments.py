@@ -14,12 +14,13 @@ from headway.boxes.filter import Filter
 from headway.boxes.keys import Key, check_keys, inside, one_of
 from headway.checking import CheckedNetwork
 from headway.errors import NetworkError, choices, did_you_mean
-from headway.files import parse_box, parse_output, plain_mapping, read_document, section
+from headway.files import parse_box, parse_output, parse_table, plain_mapping, read_document, section
 from headway.living.since import ALL, NOW, Since
 from headway.network import Box, FrozenMap, Input, Network, Output, Streamed, Table, check_name
 from headway.network.trust import OWN, STANDARD, Trust, read_trust
 from headway.structure import Structure, check_structure
-from headway.tables import SUFFIXES, check_allowed
+from headway.tables import permit_data, read_data
+from headway.tables.datasets import FILES
 
 FRAGMENT_KEYS = (
     Key("attach", "name", "the fragment's name", required=True),
@@ -29,6 +30,7 @@ FRAGMENT_KEYS = (
     Key("outputs", "outputs", "the streams that leave, by name", required=True),
 )
 _ALL_PASS = Filter(("true",))
+_SQLITE = "sqlite:///"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -288,10 +290,15 @@ def _placed_box(box: Box, folder: Path | None, trust: Trust, stored: Collection[
     def placed(item: Input) -> Input:
         if not isinstance(item, Table) or item.ref in stored:
             return item
-        check_allowed(item.ref, folder, trust)
-        if folder is None or Path(item.ref).suffix.lower() not in SUFFIXES:
+        data = read_data(item.ref if item.data is None else item.data, f"table '{item.ref}'", folder, trust)
+        permit_data(data)
+        if folder is None:
             return item
-        return Table(_from(folder, item.ref))
+        if item.data is None:
+            return Table(_from(folder, item.ref)) if data.kind in FILES else item
+        if data.kind == "sql" and data.place.startswith(_SQLITE):
+            return parse_table({**item.data, "sql": _SQLITE + _from(folder, data.place.removeprefix(_SQLITE))})
+        return parse_table({data.kind: _from(folder, data.place)}) if data.kind in FILES else item
 
     with inside(f"box '{box.name}': in"):
         return replace(box, inputs=tuple(map(placed, box.inputs)))

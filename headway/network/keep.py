@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 import pyarrow as pa
 
-from headway.durations import DAY, DURATION_HINT, Duration, parse_duration
+from headway.durations import DAY, Duration, parse_duration
 from headway.errors import NetworkError, did_you_mean
+from headway.sizes import parse_size, show_size
 
 KEEP_HINT = "a duration such as '1 hour', a number of tuples such as 100000, or 'all'"
-ROLL_HINT = "a duration such as '1 hour', or a size such as '100 MB'; units: kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+ROLL_HINT = "a duration such as '1 hour', a size such as '100 MB', or a list of both"
 _ALL = "all"
 _MOST = 2**62
-_BYTES = {"B": 1} | {
-    unit: base**power
-    for base, units in ((1000, ("kB", "MB", "GB", "TB")), (1024, ("KiB", "MiB", "GiB", "TiB")))
-    for power, unit in enumerate(units, 1)
-}
-_FACTORS = {unit.lower(): factor for unit, factor in _BYTES.items()}
-_SIZE = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([a-z]*b)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\d\s*[kmgt]?i?b\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +28,11 @@ class Keep:
     tuples: int | None = None
     span: Duration | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse both at once, and less than a tuple."""
+        if self.tuples is not None and (self.span is not None or not 0 < self.tuples <= _MOST):
+            raise NetworkError("must be one tuple or more, and fit into 62 bits, or a duration, not both")
+
     @classmethod
     def parse(cls, value: object) -> Keep:
         """Read ``1 hour``, ``100000`` or ``all``; raise a NetworkError that says how to write it."""
@@ -44,8 +43,6 @@ class Keep:
         if isinstance(value, str) and value.strip().isdecimal() and value.isascii() and len(value) < 20:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool):
-            if not 0 < value <= _MOST:
-                raise NetworkError("must be one tuple or more, and fit into 62 bits")
             return cls(tuples=value)
         if not isinstance(value, str):
             raise NetworkError(f"must be {KEEP_HINT}, not {value!r}")
@@ -78,42 +75,45 @@ DEFAULT_KEEP = Keep(span=Duration(3_600_000_000))
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """When an output's file is finished and the next one begins: after a `span` of time, or at a `size` in bytes."""
+    """When an output's file is complete and the next one begins.
+
+    After a `span` of time since its first tuple, at a `size` in bytes, or at whichever is first.
+    """
 
     span: Duration | None = None
     size: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse neither, and what no file can be."""
+        if (self.span is None and self.size is None) or (self.size is not None and not 0 < self.size <= _MOST):
+            raise NetworkError(f"must be {ROLL_HINT}, not {self.size}")
+
     @classmethod
     def parse(cls, value: object) -> Roll:
-        """Read ``1 hour`` or ``100 MB``; raise a NetworkError that says how to write it."""
+        """Read ``1 hour``, ``100 MB``, or both in a list; raise a NetworkError that says how to write it.
+
+        A size has a unit that ends in b; ``5m`` alone means minutes.
+        """
         if isinstance(value, Roll):
             return value
-        if isinstance(value, Duration):
-            return cls(span=parse_duration(value))
-        if not isinstance(value, str):
+        given = value if isinstance(value, list | tuple) else [value]
+        parts = [one for one in given if isinstance(one, str | Duration)]
+        if not given or len(parts) < len(given):
             raise NetworkError(f"must be {ROLL_HINT}, not {value!r}")
-        if match := _SIZE.fullmatch(value):
-            factor = _FACTORS.get(match[2].lower())
-            if factor is not None:
-                size = Fraction(match[1]) * factor
-                if size.denominator != 1 or not 0 < size <= _MOST:
-                    raise NetworkError(f"'{value}' is not a whole number of bytes above zero that fits into 62 bits")
-                return cls(size=int(size))
+        sizes = [one for one in parts if isinstance(one, str) and _SIZE.search(one)]
+        spans = [one for one in parts if one not in sizes]
+        if len(spans) > 1 or len(sizes) > 1:
+            raise NetworkError(f"must be {ROLL_HINT}, not two {'durations' if len(spans) > 1 else 'sizes'}")
         try:
-            return cls(span=parse_duration(value))
+            return cls(parse_duration(spans[0]) if spans else None, parse_size(sizes[0]) if sizes else None)
         except NetworkError as error:
-            if DURATION_HINT not in str(error):
-                raise
-            raise NetworkError(f"must be {ROLL_HINT}, not '{value}'") from None
+            raise NetworkError(f"must be {ROLL_HINT}: {error}") from None
 
-    def to_mapping(self) -> str:
+    def to_mapping(self) -> str | list[str]:
         """Return it as it appears in a network file."""
-        if self.size is None:
-            return str(self.span)
-        unit, factor = max(
-            ((unit, factor) for unit, factor in _BYTES.items() if self.size % factor == 0), key=lambda pair: pair[1]
-        )
-        return f"{self.size // factor} {unit}"
+        given = [] if self.span is None else [str(self.span)]
+        given += [] if self.size is None else [f"{show_size(self.size)}B"]
+        return given if len(given) > 1 else given[0]
 
 
 def distance(span: Duration, type_: pa.DataType) -> int | float:

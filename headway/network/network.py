@@ -12,6 +12,7 @@ from headway.errors import NetworkError
 from headway.network.keep import DEFAULT_KEEP, KEEP_ALL, Keep, Roll
 from headway.network.qos import Graph, QoS
 from headway.network.schema import Schema, type_name
+from headway.network.secrets import masked
 from headway.network.trust import OWN, Trust
 
 if TYPE_CHECKING:
@@ -45,14 +46,20 @@ class FrozenMap(Mapping[str, Any]):
         return hash(frozenset(self._entries.items()))
 
     def __repr__(self) -> str:
-        return f"FrozenMap({self._entries!r})"
+        return f"FrozenMap({masked(self._entries)!r})"  # what is shown of a network holds no password
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A static table as a box's input: a path, or a name that the run resolves."""
+    """A static table as a box's input: a path, or a name that the run resolves, or that of a stored data set."""
 
     ref: str
+    data: FrozenMap | None = field(default=None, repr=False)
+    """The data set's description, such as ``{sql: URL, table: NAME}``; that of a point is with the point."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the table as it appears in a network file."""
+        return {"table": self.ref if self.data is None else thaw(self.data)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,9 @@ class Output:
     qos: QoS = QoS()  # noqa: RUF009 - frozen
     sink: FrozenMap | str | None = None
     keep: Keep | None = None
+    """How much of its results stays; None: all."""
     roll: Roll | None = None
+    """When a file is complete and the next one begins; None: when the run ends."""
     view: bool = False
 
     def to_mapping(self) -> dict[str, Any]:
@@ -206,6 +215,14 @@ class Network:
         """Return a view by name, or raise a KeyError."""
         return _by_name(self.views, name)
 
+    def stored(self, name: str) -> Point | None:
+        """Return the dangling point of a name, if there is one."""
+        return next((point for point in self.points if point.name == name and point.data is not None), None)
+
+    def streamed(self, source: str) -> Point | None:
+        """Return the dangling point whose data a source of the expanded network streams in, if it is such a source."""
+        return self.stored(source.rpartition("/")[2])
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the network as it appears in a file; `headway.files.load` of it gives an equal network."""
         if any(output.view for output in self.outputs) or any(point.data is not None for point in self.points):
@@ -235,9 +252,8 @@ class Network:
         keeps = {point.name: point.keep for point in self.points}
         views = [View(one.name, one.input, keeps[one.name], one.qos) for one in self.outputs if one.view]
         hidden = {view.name for view in views}
-        sources = {source.name for source in self.sources}
-        stored = {point.name for point in self.points if point.data is not None}
-        streamed = {name: name.rpartition("/")[2] for name in sources if name.rpartition("/")[2] in stored}
+        points = {source.name: self.streamed(source.name) for source in self.sources}
+        streamed = {name: point.name for name, point in points.items() if point is not None}
 
         def written(box: Box) -> Box:
             inputs = (
@@ -313,7 +329,7 @@ def thaw(value: Any) -> Any:
 
 def _written_input(item: Input) -> Any:
     if isinstance(item, Table):
-        return {"table": item.ref}
+        return item.to_mapping()
     return {"point": item.point, "as": "stream"} if isinstance(item, Streamed) else item
 
 

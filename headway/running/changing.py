@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headway.builder import NetworkBuilder
 from headway.checking import CheckedNetwork, check
+from headway.clock import WallClock
 from headway.connectors.protocol import Reader
 from headway.engines.alteration import Alteration, History, prepare_alteration
 from headway.engines.carrier import Run
@@ -28,6 +29,7 @@ from headway.runner import AnyNetwork, Prepared
 from headway.running.attached import Attached, Change
 from headway.running.transfers import Transfers
 from headway.scheduling.policy import Planner
+from headway.tables import Statics
 
 
 class Changing(Transfers):
@@ -199,8 +201,8 @@ class Changing(Transfers):
             return Change(changes, lambda: self._wait(alter.sealed), self._version)
 
     def _compare(self, network: Network, **names: Any) -> tuple[CheckedNetwork, Changes]:
-        settings = self._settings
-        checked = check(network, self._checked.functions, settings.tables, contact=True)
+        tables = Statics.of_run(self._settings.tables).again(names.get("refresh", ()))
+        checked = check(network, self._checked.functions, tables, contact=True)
         return checked, compare(self._checked, checked, **names)
 
     def _alter(
@@ -237,6 +239,7 @@ class Changing(Transfers):
         if not self._virtual:
             self._wait(alter.done)
         self._network, self._checked = network, checked
+        self._settings = replace(self._settings, tables=alteration.tables)
         self._version += 1
         return alter, changes
 
@@ -270,7 +273,10 @@ class Changing(Transfers):
 
             def destination(name: str) -> Destination:
                 found = destination_of(checked, settings, checked.network.output(name))
-                found = found._replace(listener=listeners.get(name), writer=found.open())
+                found = found._replace(listener=listeners.get(name))
+                if carrier is None and (found.output.keep or found.output.roll):
+                    return found  # they go by the simulation's clock, and it does not run yet
+                found = found._replace(writer=found.open(WallClock() if carrier is None else carrier.clock))
                 assert found.writer is not None
                 opened.callback(found.writer.abort)
                 return found

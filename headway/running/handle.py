@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from typing import Any, Self, Unpack, cast
 
 import pyarrow as pa
 
+from headway.clock import SECOND, WallClock, stopwatch
 from headway.connectors.pushed import Inbox
 from headway.engines.control import Pause, Resume, StepOnce
 from headway.engines.runs import RunResult, Status
@@ -15,6 +17,9 @@ from headway.errors import RunError
 from headway.options.table import RunOptions
 from headway.runner import AnyNetwork, prepare
 from headway.running.changing import Changing
+
+_SHORTEST, _LONGEST = 0.001, 0.05
+"""Seconds between two looks whether everything is processed."""
 
 
 class Running(Changing):
@@ -36,9 +41,12 @@ class Running(Changing):
         for inbox in list(self._inboxes.values()):  # a change that is under way may add to them
             if isinstance(inbox, Inbox):
                 inbox.end()
+        if self._virtual and at is None and self._thread is None:
+            return self.wait()  # its inputs end by themselves
         if not self._over.done():
-            for box in sorted(self._paused):
-                self.resume(box)
+            with suppress(RunError):  # it may end meanwhile
+                for box in sorted(self._paused):
+                    self.resume(box)
             self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
         return self.wait()
 
@@ -122,6 +130,20 @@ class Running(Changing):
     def windows(self, box: str) -> pa.Table:
         """Return the open windows of a box."""
         return self._now(lambda carrier: cast(pa.Table, carrier.windows_of(box)))
+
+    def settle(self, timeout: float | None = None) -> int:
+        """Wait until everything that has arrived so far is processed and delivered; return its last arrival number.
+
+        Raises a TimeoutError if that takes longer than `timeout` seconds, as it does while boxes are paused.
+        """
+        number = self._now(lambda carrier: int(carrier.sources.issued))
+        begun, pause = stopwatch(), _SHORTEST
+        while not self._now(lambda carrier: bool(carrier.processed(number))):
+            if timeout is not None and stopwatch() - begun > timeout * SECOND:
+                raise TimeoutError(f"what has arrived is not processed within {timeout} seconds")
+            WallClock().sleep(round(pause * SECOND))
+            pause = min(2 * pause, _LONGEST)
+        return number
 
     def status(self) -> Status:
         """Return the run's progress."""

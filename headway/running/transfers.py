@@ -12,6 +12,7 @@ from headway.connectors import open_source
 from headway.connectors.protocol import Reader
 from headway.connectors.pushed import Inbox, Planned
 from headway.engines.carrier import Run
+from headway.engines.opening import Outlet
 from headway.errors import InputError, OutputError, check_known
 from headway.running.session import Session
 from headway.running.subscriptions import LIMIT, Subscription
@@ -128,7 +129,10 @@ class Transfers(Session):
             tables = self._over.result().outputs
             check_known("output", [output], tables, OutputError)
             return tables[output]
-        return self._now(lambda carrier: _table(carrier, output))
+        table = self._now(lambda carrier: _outlet(carrier, output)).table  # made here, not by the scheduler thread
+        if table is None:
+            raise OutputError(f"output '{output}' is not kept: what it delivers goes to its sink")
+        return table
 
 
 def _batches(source: str, inbox: Inbox | Planned, rows: object) -> list[pa.RecordBatch]:
@@ -151,11 +155,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches)
 
 
-def _table(carrier: Run, output: str) -> pa.Table:
-    outlets = carrier.outlets.outlets
+def _outlet(carrier: Run, output: str) -> Outlet:
+    outlets: Mapping[str, Outlet] = carrier.outlets.outlets
     points = [point.name for point in carrier.checked.network.points if point.data is None]
     check_known("output", [output], [*outlets, *points], OutputError)
-    table = outlets[output].table
-    if table is None:
-        raise OutputError(f"output '{output}' is not kept: what it delivers goes to its sink")
-    return table
+    return outlets[output]

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.columns import Floats, Unread, as_floats
-from headway.datasets import load_static
 from headway.errors import HeadwayError, choices
 from headway.expressions.types import is_numeric
 from headway.kernels.compile import compile_kernel
@@ -35,6 +34,7 @@ from headway.shedding.inverses import Inverse, Route, propagate
 from headway.shedding.sites import Entry
 from headway.sieves import Sieve
 from headway.structure import owner
+from headway.tables import load_static
 from headway.trains import Train, merge
 
 _MENTIONED = 4
@@ -91,8 +91,7 @@ class Trial:
         checked = self._route.checked
         network = checked.network
         statics = [
-            load_static(network, item.ref, tables) if isinstance(item, Table) else None
-            for item in checked.inputs[box.name]
+            load_static(network, item, tables) if isinstance(item, Table) else None for item in checked.inputs[box.name]
         ]
         return compile_kernel(box.spec, box.name, checked.input_schemas(box.name), statics, checked.functions)
 

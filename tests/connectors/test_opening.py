@@ -97,7 +97,11 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path, suffix: str) -> None
         ("s3://bucket/data.parquet", "source: {spark: {format: parquet, path: 's3://bucket/data.parquet'}}"),
         (Path("s3://bucket/data.parquet"), "{spark: {format: parquet"),
         ({"parquet": "s3://bucket/data.parquet"}, "{spark: {format: parquet"),
-        ("jdbc:postgresql://host/db", "a database does not stream"),
+        (
+            "jdbc:postgresql://host/db",
+            "the tables of a database are read by {sql: {url: URL, table: TABLE}}, without",
+        ),
+        ("postgresql://host/db", "the tables of a database are read by {sql: {url: URL, table: TABLE}}"),
         ("mqtt://host/topic", "there is no connector for it; pipe JSON lines in with --input NAME=-"),
         ("amqp://host", "write your own source"),
         ("file:///tmp/a.csv", "write the path without file://"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +13,12 @@ import pytest
 import headway as hw
 from headway.connectors import spark_tables
 from headway.connectors.spark_tables import load_directory, load_from_spark
+from headway.connectors.stored import open_data
 from headway.errors import NetworkError
-from headway.tables import load_table, table_schema
+from headway.network.keep import Roll
+from headway.network.trust import Trust
+from headway.tables import data_schema, data_table, load_table, lookup, read_data, table_schema
+from tests.connectors.helpers import drain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,3 +110,47 @@ def test_in_a_network(spark: SparkSession) -> None:
     for engine in ("local", "spark"):
         found = hw.run(network, {"s": [{"sid": 2}, {"sid": 1}]}, engine=engine)
         assert found.outputs["o"].to_pydict() == {"name": ["Bob", "Ann"]}
+
+
+def test_a_data_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark.createDataFrame(PEOPLE).createOrReplaceTempView("squad")
+    data = read_data({"spark": "squad"}, "point 'p': data")
+    assert str(data_schema(data)) == "sid int, name string"
+    assert data_table(data).sort_by("sid").equals(PEOPLE)
+    assert lookup(data, "sid", [2, 3, None]).to_pylist() == [{"sid": 2, "name": "Bob"}]
+    assert lookup(data, "NAME", ["Ann"]).to_pylist() == [{"sid": 1, "name": "Ann"}]
+    assert load_table("p", {"p": data}).num_rows == 2
+    pushed, _, _ = drain(open_data("p", data))
+    assert pushed is not None
+    assert pushed.sort_by("sid").equals(PEOPLE)
+    with pytest.raises(NetworkError, match=r"^point 'p': data: Spark has no table 'squat'; tables: .*squad"):
+        data_schema(read_data({"spark": "squat"}, "point 'p': data"))
+    with pytest.raises(NetworkError, match="is not the name of a table of Spark"):
+        data_schema(read_data({"spark": "parquet.`/etc`"}, "p"))
+    with pytest.raises(NetworkError, match="p: a file from a stranger may not use the table 'squad' of Spark"):
+        data_schema(read_data({"spark": "squad"}, "p", None, Trust()))
+    data_schema(read_data({"spark": "squad"}, "p", None, Trust(tables=["squ*"])))
+    monkeypatch.setattr(spark_tables, "find_session", lambda: None)
+    with pytest.raises(NetworkError, match="'squad' is a table of Spark, and no Spark session runs in this process"):
+        data_schema(read_data({"spark": "squad"}, "p"))
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_outputs_in_parts(spark: SparkSession, tmp_path: Path, state: bool) -> None:
+    network = {
+        "network": "n",
+        "sources": {"s": {"schema": {"a": "int"}}},
+        "outputs": {"o": {"from": "s", "sink": str(tmp_path / "o.csv")}},
+    }
+    loaded = hw.load(network)
+    rolled = replace(loaded, outputs=(replace(loaded.outputs[0], roll=Roll.parse("1 kB")),))
+    kept: dict[str, Any] = {"state": str(tmp_path / "state")} if state else {}
+    hw.run(rolled, {"s": [{"a": at} for at in range(1000)]}, engine="spark", **kept)
+    found = sorted(tmp_path.glob("o-*.csv"))
+    assert len(found) >= 4
+    assert all(path.stat().st_size <= 1024 for path in found)
+    values = [int(line) for path in found for line in path.read_text().splitlines()[1:]]
+    assert values == list(range(1000))
+    if state:  # once more: all is delivered already
+        hw.run(rolled, {"s": [{"a": at} for at in range(1000)]}, engine="spark", **kept)
+        assert sorted(tmp_path.glob("o-*.csv")) == found

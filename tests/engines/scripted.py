@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from headway.columns import NEVER
-from headway.engines.control import Command
-from headway.engines.instructions import Instruction, Manner, Round, Started, Wait
+from headway.engines.control import Ask, Command
+from headway.engines.instructions import Instruction, Manner, Renewed, Round, Started, Wait
 from headway.engines.loop import Carrier, Loop
 from headway.engines.steering import Steering
 from headway.scheduling.policy import Plan, Policy, Step
@@ -79,8 +79,12 @@ class Scripted:
     next_command: int | None = None
     settled: bool = True
     drained: bool = True
+    asked: list[Any] = field(default_factory=list)
     seen: list[bool] = field(default_factory=list)
     at_work: Sequence[bool] = (False, False)
+
+    def answer(self, ask: Ask) -> None:
+        self.asked.append(ask.question)
 
     def snapshot(self, seen: bool) -> Snapshot:
         self.seen.append(seen)
@@ -120,7 +124,7 @@ class Script:
         self._rounds = self.loop.rounds(Round(0, 0, commands))
         return next(self._rounds)
 
-    def send(self, answer: Started | Round | None = None) -> Instruction:
+    def send(self, answer: Started | Round | Renewed | None = None) -> Instruction:
         return self._rounds.send(answer)
 
     def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:

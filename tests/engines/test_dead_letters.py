@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
+from headway.clock import SECOND, ManualClock
 from headway.columns import Column
 from headway.connectors.protocol import Malformed
 from headway.engines.dead_letters import KEPT, DeadLetters
 from headway.errors import RunError
 from headway.kernels.kernel import DeadLetter
+from headway.network.keep import Keep
 from headway.network.schema import Schema
 from headway.trains import Train
 from tests.engines.local.networks import network
@@ -60,6 +62,30 @@ def test_the_first_are_kept_and_all_are_counted_and_written() -> None:
     assert summary["by"] == {"b": KEPT + 18, "s": 1}
     assert summary["reasons"][0] == {"box": "b", "reason": "bad", "tuples": KEPT - 2}
     assert letters.table().slice(0, 1).to_pylist() == [{"box": "b", "reason": "bad", "tuple": '{"a": 0}', "where": ""}]
+
+
+def test_the_last_are_kept_if_asked() -> None:
+    letters = DeadLetters(False, None, Keep(tuples=4))
+    letters.bury([_letter(3), _letter(2, "worse")])
+    assert [row["reason"] for row in letters.table().to_pylist()] == ["bad", "bad", "worse", "worse"]
+    assert [row["tuple"] for row in letters.table().to_pylist()] == ['{"a": 1}', '{"a": 2}', '{"a": 0}', '{"a": 1}']
+    assert letters.total == 5
+    letters.refuse([Malformed("s", f"line {at}", "", "short") for at in range(KEPT)])
+    assert letters.table()["where"].to_pylist() == [f"line {at}" for at in range(KEPT - 4, KEPT)]
+
+
+def test_those_of_the_last_duration_are_kept_if_asked() -> None:
+    clock = ManualClock(100 * SECOND)
+    letters = DeadLetters(False, None, Keep.parse("10s"), clock)
+    assert letters.ageing
+    for count in (1, 2, 3):
+        letters.bury([_letter(count)])
+        clock.advance(4 * SECOND)
+    assert letters.table().num_rows == 5
+    clock.advance(8 * SECOND)
+    letters.look()
+    assert letters.table().num_rows == 0
+    assert letters.total == 6
 
 
 def test_strict_stops_at_the_first() -> None:

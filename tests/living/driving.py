@@ -95,6 +95,9 @@ class Drive:
                             self.attach,
                             self.detach,
                             self.detach,
+                            self.hold,
+                            self.hold,
+                            self.hold,
                             self.pause,
                             self.resume,
                             self.step,
@@ -169,6 +172,13 @@ class Drive:
         self.run.pause(box, **self.at())
         self.paused.add(box)
 
+    def hold(self) -> None:
+        """Change the network while something waits."""
+        self.pause()
+        self.push()
+        self.chance.choice((self.change, self.attach, self.detach))()
+        self.push()
+
     def resume(self) -> None:
         if self.paused:
             box = self.chance.choice(sorted(self.paused))
@@ -184,7 +194,11 @@ class Drive:
             if box != "all" and "all" in self.paused:
                 return
             self.did.append(f"step {box}")
-            self.run.step(box, self.chance.choice((1, 3, 50)), **self.at())
+            try:
+                self.run.step(box, self.chance.choice((1, 3, 50)), **self.at())
+            except RunError as error:  # another worker has not yet ended what the box was doing
+                if "still at work" not in str(error):
+                    raise
 
     def policy(self) -> None:
         name = self.chance.choice(("fifo", "round-robin", "slope-slack", "rate-based", "segment"))
@@ -299,6 +313,8 @@ class Drive:
         }
         if self.paused and (waits or "all" in self.paused or turned):
             return  # it goes on when something is resumed
+        if self.chance.random() < 0.5:
+            return  # tuples come while it is made
         self.settle()
 
     def settle(self) -> None:

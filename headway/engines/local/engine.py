@@ -221,7 +221,7 @@ class Local(Process):
 
     def wait(self, wait: Wait) -> Round:
         """Wait until something happens; not if a step was started, because there may be room for another plan."""
-        if self.settings.on_status is not None:
+        if self.settings.on_status is not None or self.outlets.ageing:
             self.report(self.clock.now())
         ended = 0 if self._workers is None else self._collect(None)
         if not self._moved and not ended:

@@ -144,7 +144,10 @@ class StepRunner:
                 runtime.storage += stopwatch() - begun
                 if trains is not None:
                     taken += sum([len(train.numbers) for train in trains])
-            if trains is not None:
+            if trains is None:
+                if any(not cursor.idle for cursor in call.within):  # what a seam or a pause has left there
+                    taken += self._run_apart(step, call, limit)
+            else:
                 rest = self._run_call(step, call, trains)
                 if rest is not None:
                     self._work_off(step, call, rest, calls[at + 1 :])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from headway.engines.opening import Outlet, Outlets, open_readers
 from headway.engines.process.histories import SOON, Histories
 from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch, windows_of
 from headway.engines.process.reading import RuntimeReading
-from headway.engines.process.runtime import RunningBox, Runtime
+from headway.engines.process.runtime import Heir, RunningBox, Runtime
 from headway.engines.process.seams import Seam
 from headway.engines.runs import RunResult
 from headway.errors import HeadwayError, RunError, raised
@@ -59,7 +60,7 @@ class Process(Run):
         checked, settings, clock, stack, stopping = given
         self.started, self.train = clock.now(), settings.schedule.most
         readers = open_readers(checked, settings, stack)
-        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life))
+        outlets = Outlets(checked, settings, stack, stopping, lambda to: Outlet(to, clock, settings.half_life), clock)
         letters = outlets.letters
         self.runtime = Runtime(checked, outlets.deliveries, settings.tables, letters, clock, *settings.fading)
         self.units = settings.schedule.units(self.runtime.topology)
@@ -159,21 +160,31 @@ class Process(Run):
         """Return by input of a box the next tuples that wait there."""
         return queue_of(self.runtime, box, tuples)
 
+    def processed(self, number: int) -> bool:
+        """Return whether everything up to an arrival number has been processed and delivered."""
+        runtime, memo = self.runtime, dict[str, int]()
+        arcs = self.checked.outputs.values()
+        return self._seam is None and all(runtime.progress(arc, frozenset(), memo) >= number for arc in arcs)
+
     def windows_of(self, box: str) -> pa.Table:
         """Return the open windows of a box."""
         return windows_of(self.runtime, box)
 
     # Seams
 
-    def begin_seam(self, seal: Seal) -> None:
+    def begin_seam(self, seal: Seal) -> Renewed | None:
         """Begin a seam."""
-        alter = seal.alter
+        alter, opening, renewed = seal.alter, seal.alter.alteration.opening, None
+        if opening is not None:
+            every = frozenset(self.runtime.index)
+            renewed = self._go_on(Heir(self.runtime, opening.program, opening.kernels, every, frozenset(), {}, {}))
         self._seam = Seam(self.runtime, alter.alteration, self.sources.seam())
         self.steering.takes(f"{alter.alteration.what} at {self._seam.number}", self.clock.now())
         self._alter = alter
         seam, now = self._seam, self.clock.now()
         self._histories.catch_up(alter.alteration, seam.branches, seam.number, now, self._progress)
         alter.sealed.set_result(seam.number)
+        return renewed
 
     def _progress(self, arc: str) -> int:
         return self.runtime.progress(arc, frozenset(), {})
@@ -188,20 +199,30 @@ class Process(Run):
         seam = self._seam
         assert seam is not None
         seam.flush()
-        paused = [self.runtime.boxes[at].name for at in self.runtime.paused]
-        alteration, settings = seam.alteration, self.settings
-        self.checked = checked = alteration.new
-        letters = self.outlets.letters
-        self.outlets.exchange(checked, alteration.destinations)
-        tables = {**(settings.tables or {}), **alteration.tables}
-        deliveries, fading = self.outlets.deliveries, settings.fading
-        self.runtime = Runtime(checked, deliveries, tables, letters, self.clock, *fading, heir=seam.heir())
+        alteration = seam.alteration
+        self.checked = alteration.new
+        self.outlets.exchange(alteration.new, alteration.destinations)
+        self.settings = replace(self.settings, tables=alteration.tables)
+        renewed = self._go_on(seam.heir(), alteration)
+        self._histories.follow(self.checked, self.runtime, alteration.changes.points_restarted, seam.number)
         for name, gate in seam.gates.items():
-            gate.open(deliveries[name])
+            gate.open(self.outlets.deliveries[name])
+        self._alter.done.set_result(seam.number)
+        return renewed
+
+    def _go_on(self, heir: Heir, alteration: Alteration | None = None) -> Renewed:
+        """Go on with another runtime: that after an alteration, or for the same network."""
+        settings, letters, deliveries = self.settings, self.outlets.letters, self.outlets.deliveries
+        paused = [self.runtime.boxes[at].name for at in self.runtime.paused]
+        tables = settings.tables
+        self.runtime = Runtime(self.checked, deliveries, tables, letters, self.clock, *settings.fading, heir=heir)
         self.units = settings.schedule.units(self.runtime.topology)
         self.traversal = settings.schedule.make_traversal(self.runtime.topology)
-        self._exchange_feeds(alteration)
-        self.readings = RuntimeReading(checked, self.runtime, self.units)
+        if alteration is None:
+            self.feeds = [self.runtime.connect(feed) for feed in self.feeds]
+        else:
+            self._exchange_feeds(alteration)
+        self.readings = RuntimeReading(self.checked, self.runtime, self.units)
         self.readings.attach(self.sources, self.feeds, list(deliveries.values()), letters, self.schedule)
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam = None
@@ -212,13 +233,9 @@ class Process(Run):
             if branch is not None
         ]
         self.keep_behind()
-        anew = [*alteration.changes.points_restarted]
-        self._histories.follow(checked, self.runtime, anew, seam.number)
         self.runtime.paused |= {self.runtime.index[name] for name in paused if name in self.runtime.index}
         set_apart(self.runtime)
-        renewed = self.exchanged()
-        self._alter.done.set_result(seam.number)
-        return renewed
+        return self.exchanged()
 
     def catch_up(self) -> None:
         """Let boxes that begin with history have more of it, and go over to what is live."""
@@ -231,7 +248,7 @@ class Process(Run):
         """Let boxes read from the arcs' own queues where branches are no different any more."""
         rest = []
         for box, place, branch in self._branches:
-            if branch.upto == NEVER and branch.fold():
+            if branch.upto == NEVER and not self.runtime.busy[box.index] and branch.fold():
                 assert box.branches is not None
                 branches = [None if at == place else one for at, one in enumerate(box.branches)]
                 box.branches = tuple(branches) if any(branches) else None
@@ -261,6 +278,8 @@ class Process(Run):
         old = {feed.name: feed for feed in self.feeds}
         for name in (*alteration.changes.sources_removed, *alteration.changes.sources_changed):
             old.pop(name).reader.close()
+        for reader in alteration.readers.values():
+            self.stack.callback(reader.close)
         self.feeds = [
             self.runtime.connect(old[source.name])
             if source.name in old

@@ -134,20 +134,19 @@ class Runtime:
         self.boxes: list[RunningBox] = []
         old = {} if heir is None else {box.name: box for box in heir.runtime.boxes}
         kernels = self._kernels(tables, heir, old)
-        with_state = frozenset[str]() if heir is None else heir.going_on | heir.carried
+        # One that goes on with another kernel, because more of its ports are read, keeps no state.
+        anew = frozenset[str]() if heir is None else heir.going_on & heir.kernels.keys()
+        with_state = frozenset[str]() if heir is None else (heir.going_on - anew) | heir.carried
         for box, kernel in zip(program.boxes, kernels, strict=True):
             first = int(self._first_cursor[box.index])
             cursors = tuple(self.cursors[first : first + len(box.inputs)])
             arcs = tuple([None if arc is None else self.arcs[arc] for arc in box.ports])
             ordered, timed = box.spec.ordered, box.spec.timeout is not None
             running = RunningBox(box.index, box.name, kernel, None, cursors, box.inputs, arcs, ordered, timed)
-            if box.name not in with_state:
-                running.state = kernel.initial()
-            else:
+            running.state = old[box.name].state if box.name in with_state else kernel.initial()
+            if box.name in with_state or box.name in anew:
                 before = old[box.name]
-                running.state, running.ignored, running.deadline = before.state, before.ignored, before.deadline
-                if box.name in heir.going_on and box.name in heir.kernels:
-                    running.state = kernel.initial()  # it keeps none
+                running.ignored, running.deadline = before.ignored, before.deadline
             if heir is not None:
                 branches = [heir.branches.get((box.name, place)) for place in range(len(cursors))]
                 if box.name in heir.going_on:

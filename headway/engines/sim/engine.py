@@ -21,7 +21,7 @@ from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Wrapped
 from headway.engines.carrier import Given, giving
 from headway.engines.ingest import blame
-from headway.engines.instructions import AT_ONCE, Manner, Renewed, Round, Start, Started, Wait
+from headway.engines.instructions import AT_ONCE, Manner, Renewed, Round, Seal, Start, Started, Wait
 from headway.engines.loop import drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.process.capacity import Effort
@@ -111,6 +111,12 @@ class Simulation(Process):
     def settled(self) -> bool:
         """Whether the network could be exchanged now."""
         return not self._processors.busy
+
+    def begin_seam(self, seal: Seal) -> Renewed | None:
+        """Begin a seam; where the runtime is exchanged for that, calls that were preempted end at once."""
+        if seal.alter.alteration.opening is not None:
+            self._processors.complete()
+        return super().begin_seam(seal)
 
     def exchange(self) -> Renewed:
         """Exchange the network; calls that were preempted end at once."""

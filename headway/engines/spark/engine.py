@@ -178,6 +178,12 @@ class Granting(Run):
                     self.recorder.step(unit.number, unit.number, unit.granted_at, now, unit.granted, plan=unit.plan)
         return Round(now, len(heard), self.stopping.commands(self.clock.now()))
 
+    def close(self) -> None:
+        """Stop reading from sources; boxes that are paused go on, or the run could not end."""
+        self._held = frozenset()
+        self._hold_units()
+        super().close()
+
     def tick(self) -> None:
         """Let a clock tick arrive for windows that have timed out."""
         self._backend.takings.forget_deadlines()
@@ -289,6 +295,14 @@ class Granting(Run):
 
     def _unseen(self, what: str, advice: str) -> RunError:
         return RunError(f"{what} cannot be looked at on the engine 'spark'; {advice}")
+
+    def processed(self, number: int) -> bool:
+        """Return whether everything up to an arrival number has been processed and delivered."""
+        self.write()
+        return self._backend.seams.pending is None and all(
+            not unit.busy and (unit.position >= number or not unit.inputs.count(unit.position, number))
+            for unit in self._backend.units
+        )
 
     @property
     def histories(self) -> Points:

@@ -76,7 +76,7 @@ class Backend:
             heard = settings.control is not None  # a run with a handle may be subscribed to
             return OutputResults(to, clock, settings.half_life, place, mine, ever, not self._running, heard)
 
-        self.outlets = Outlets(checked, settings, stack, stopping, deliver_to)
+        self.outlets = Outlets(checked, settings, stack, stopping, deliver_to, clock)
         self.log = state.open_log(network, settings.keep)
         self.recovered = self.log.issued > NOTHING
         """Whether an earlier process has begun this run."""

@@ -25,6 +25,8 @@ from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.connectors.memory import CallbackSink, DiscardSink
 from headway.connectors.protocol import BatchWriter
+from headway.connectors.registry import can_roll
+from headway.connectors.rolling import RollingSink
 from headway.engines.opening import Destination, Outlet, Outlets
 from headway.engines.spark.driver.journal import Record
 from headway.engines.spark.driver.queries import RunningUnit
@@ -32,7 +34,7 @@ from headway.engines.spark.driver.state import State
 from headway.engines.spark.wire.messages import LETTERS, READINGS, Row, merge_rows, receive, unpack_counts
 from headway.errors import RunError
 from headway.network.schema import Schema
-from headway.storage.checked import read_table, write_table
+from headway.storage.checked import RESTORE, intact, read_table, seal, unseal, write_table
 from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
 from headway.trains import Train
@@ -217,7 +219,9 @@ class OutputResults(Outlet):
         self.name = to.output.name
         self._place, self._heard = place, heard
         self._folder = f"results/{quote_name(self.name)}"
-        self._later = place is not None and is_file(to.what)
+        rolls = to.output.roll is not None and can_roll(to.what)
+        self._later = place is not None and is_file(to.what) and not rolls
+        self._clock = clock
         self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
         if place is not None:
             place.make([self._folder], False)
@@ -225,9 +229,11 @@ class OutputResults(Outlet):
         if place is not None and clean:
             place.delete([name for name in place.files(self._folder) if name not in counted and _OWN.search(name)])
         if self._later:
-            to.open().abort()  # fail early if it cannot be written
+            to.open(clock).abort()  # fail early if it cannot be written
             to = to._replace(writer=None)
         super().__init__(to, clock, half_life, DiscardSink() if self._later else None)
+        if place is not None and isinstance(self.writer, RollingSink):
+            self.writer.resume(PartsLedger(place, f"{self._folder}/parts.json"))
         # Results of earlier processes: memory starts empty, so it is filled again; other sinks already have them.
         for batch in self._stored():
             self.delivery.tuples += batch.num_rows
@@ -282,10 +288,43 @@ class OutputResults(Outlet):
     def prepare(self) -> None:
         """Do everything needed to complete the output, except making it visible."""
         if self._later:
-            self.writer = self.to.open()
+            self.writer = self.to.open(self._clock)
             for batch in self._stored():
                 self.writer.write(batch)
         super().prepare()
+
+
+class PartsLedger:
+    """How many tuples of an output are in complete parts, kept with its results: none is in two parts, or in none.
+
+    The next part is noted before it gets its name. Whether it has it tells if it counts.
+    """
+
+    def __init__(self, place: Place, name: str) -> None:
+        self._place, self._name = place, name
+        self._upto = 0
+        if name in place.files(name.rpartition("/")[0]):
+            with intact(place.name(name), RESTORE):
+                found = unseal(place.read(name))
+            self._upto = found["upto"]
+            if "next" in found and Path(found["next"]).exists():
+                self._upto = found["then"]
+
+    def upto(self) -> int:
+        """Return the tuples in the parts that are complete."""
+        return self._upto
+
+    def next(self, path: Path, upto: int) -> None:
+        """Note that the parts have so many tuples as soon as there is a file with this path."""
+        self._write({"upto": self._upto, "next": str(path.absolute()), "then": upto})
+
+    def done(self, upto: int) -> None:
+        """Note that the parts have so many tuples."""
+        self._upto = upto
+        self._write({"upto": upto})
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        self._place.write(self._name, seal(values), sync=True)
 
 
 def is_file(what: object) -> bool:

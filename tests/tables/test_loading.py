@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import headway as hw
 from headway.errors import NetworkError
+from headway.network.schema import Schema
 from headway.tables import load_table
 
 
@@ -117,3 +121,64 @@ def test_brackets_in_texts_and_side_by_side_are_not_deep(tmp_path: Path) -> None
     deep = "[" * 30 + "1" + "]" * 30
     path.write_text(f'{{"a":{deep}}}\n')
     assert load_table(str(path)).num_rows == 1
+
+
+def join_with(table: object) -> dict[str, object]:
+    """A network that joins a stream with a table."""
+    join = {"op": "join", "in": ["s", {"table": table}], "on": "left.sid = right.sid", "select": "right.name as name"}
+    return {
+        "network": "n",
+        "sources": {"s": {"schema": {"sid": "bigint"}}},
+        "boxes": {"j": join},
+        "outputs": {"o": {"from": "j"}},
+    }
+
+
+def test_a_network_file_describes_a_data_set(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute("CREATE TABLE people (sid int, name text)")
+        connection.execute("INSERT INTO people VALUES (1, 'Ann'), (2, 'Bob')")
+        connection.commit()
+    (tmp_path / "people").write_text("sid,name\n1,Ann\n2,Bob\n")
+    file = tmp_path / "n.yaml"
+    for table in ({"sql": "sqlite:///x.db", "table": "people"}, {"csv": "people"}):
+        file.write_text(json.dumps(join_with(table)))
+        loaded = hw.load(file)
+        assert loaded.to_mapping()["boxes"]["j"]["in"][1] == {"table": table}
+        found = hw.run(loaded, {"s": [{"sid": 2}, {"sid": 1}]}, engine="local")
+        assert found.outputs["o"].to_pydict() == {"name": ["Bob", "Ann"]}
+        with pytest.raises(NetworkError, match=r"box 'j': in: table '.*people': .*a file from a stranger may not read"):
+            hw.check(hw.load(file, trust="stranger"))
+
+
+def test_the_builder_describes_a_data_set() -> None:
+    data = {"sql": "sqlite:///x.db", "table": "people"}
+    net = hw.Network("n")
+    s = net.source("s", "sid bigint")
+    s.join(net.table(data), on="left.sid = right.sid", select="right.name as name", name="j").output("o")
+    assert net.build() == hw.load(join_with(data))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"sqll": "x", "table": "t"}, "box 'j': in: table: data: unknown kind of data 'sqll'; did you mean 'sql'?"),
+        ({"sql": "postgresql://u:secret@h/d"}, "box 'j': in: table: data: sql needs the name of a table"),
+        ({}, "box 'j': in: table: data: a data set is a path"),
+    ],
+)
+def test_descriptions_that_are_wrong(table: object, message: str) -> None:
+    with pytest.raises(NetworkError) as raised:
+        hw.load(join_with(table))
+    assert str(raised.value).startswith(message)
+
+
+def test_a_check_contacts_no_database_and_shows_no_password() -> None:
+    loaded = hw.load(join_with({"sql": "postgresql://u:secret@db.invalid/d", "table": "t"}))
+    assert "secret" not in repr(loaded)
+    with pytest.raises(NetworkError, match=r"a check contacts nobody, and this is on 'db\.invalid'") as raised:
+        hw.check(loaded)
+    assert "secret" not in str(raised.value)
+    schema = Schema.parse("sid bigint, name string")
+    ref = "sql postgresql://u:***@db.invalid/d t"
+    assert hw.check(loaded, tables={ref: schema}).tables == {ref: schema}

@@ -1,0 +1,1 @@
+"""Tests of static tables and stored data sets."""
