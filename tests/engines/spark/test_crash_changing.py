@@ -21,7 +21,7 @@ from tests.engines.spark.crashing import PROGRAMS, Process
 from tests.engines.spark.programs.changing import STEPS, network
 from tests.engines.spark.test_changing import both_of
 
-COUNT, RATE = 5000, 400.0
+COUNT, RATE = 14_000, 400.0
 Row = dict[str, Any]
 
 
