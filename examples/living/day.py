@@ -11,7 +11,7 @@ SOLDIERS, SECTORS = 200, 6
 
 
 def reports(hour: int, seed: int = 0) -> list[tuple[int, int, int, int]]:
-    """Return an hour of reports: one a second for each of four soldiers."""
+    """Return an hour of reports: four a second, each of one of the soldiers."""
     dice = random.Random(1000 * hour + seed)
     return [
         (dice.randrange(SOLDIERS), second, dice.randrange(SECTORS), dice.randrange(20, 50))
@@ -36,9 +36,9 @@ def main(engine: str = "local") -> dict[str, int]:
     with hw.start(network, engine=engine) as run:
         print("08:00  the network is started, and reports come in")
         for hour in (8, 9):
-            last = run.push("positions", reports(hour))
+            run.push("positions", reports(hour))
         run.settle()
-        print(f"       {last + 1:,} reports so far, {run.read('alarms').num_rows} alarms")
+        print(f"       {run.status().tuples_in:,} reports so far, {run.read('alarms').num_rows} alarms")
 
         print("10:00  an officer asks for one soldier's crossings: answered from the history, by key")
         print(f"       {run.explain(HERE / 'one_soldier.yaml')}")
@@ -77,6 +77,7 @@ def main(engine: str = "local") -> dict[str, int]:
         run.resume("counts")
 
         print("18:00  somebody reads the view that nobody has read all day")
+        run.settle()
         told["minutes"] = run.read("minutes").num_rows
         print(f"       {told['minutes']} counts by minute and sector")
 
