@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from headway.checking import CheckedNetwork
 from headway.engines.alteration import History as Wanted
 from headway.errors import HeadwayError, RunError
 from headway.history import History, Kept, Plan, Writers
+from headway.history.manifest import forget, open_manifest
 from headway.living.since import ALL, Since
 from headway.network import Point
+from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.temporary import make_temporary, remove_temporary
 from headway.trains import NOTHING
 
@@ -36,12 +39,15 @@ class OpenHistories:
         self._temporary: str | None = None
         self._writers: Writers | None = None
         self._open: dict[str, History] = {}
+        self._turns: Counter[str] = Counter()
 
     def reopen(self, checked: CheckedNetwork, anew: Collection[str] = ()) -> frozenset[str]:
         """Have the histories of a network's points; those in `anew` begin anew. Return those that were opened."""
         wanted = {point.name: point for point in checked.network.points if point.data is None}
         for name in [name for name in self._open if name not in wanted or name in anew]:
             self._open.pop(name).close()
+            if self._folder is None:  # what passes meanwhile is missing: if it comes back, it begins anew
+                self._turns[name] += 1
         opened = set()
         for name, point in wanted.items():
             kept = kept_of(checked, point)
@@ -62,8 +68,28 @@ class OpenHistories:
             self._writers = Writers()
         if self._folder is None and self._temporary is None:
             self._temporary = make_temporary()
-        folder = Path(self._folder or self._temporary or "", name.replace("/", "."))
-        return History(str(folder), kept, self._writers, sync=self._folder is not None)
+        place = self._place(name)
+        if anew and self._folder is not None:
+            forget(place)
+        return History(place, kept, self._writers, sync=self._folder is not None)
+
+    def _place(self, name: str) -> Place:
+        name, turn = name.replace("/", "."), self._turns[name]
+        return locate(str(Path(self._folder or self._temporary or "", f"{name}.{turn}" if turn else name)))
+
+    def check(self, checked: CheckedNetwork, anew: Collection[str] = ()) -> None:
+        """Raise a RunError if the history of a point that is new could not be opened, or begin anew. Thread-safe."""
+        for name in anew if self._folder is not None else ():
+            if name in self._open and self._open[name].read_from:
+                raise RunError(f"point '{name}': its history is being read, and cannot begin anew now; try again later")
+        for point in checked.network.points:
+            if point.data is None and point.name not in self._open and point.name not in anew and self._folder:
+                place = self._place(point.name)
+                try:
+                    place.make([""], False)
+                except FAILURES as error:
+                    raise RunError(f"the history '{place.root}' cannot be opened: {reason(error)}") from error
+                open_manifest(place, kept_of(checked, point))
 
     def begins(self, wanted: Wanted, seam: int) -> int:
         """Return from which arrival number on a box reads; raise a RunError if that is not kept any more."""

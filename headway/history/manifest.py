@@ -116,6 +116,16 @@ def open_manifest(place: Place, kept: Kept) -> Manifest:
     return manifest
 
 
+def forget(place: Place) -> None:
+    """Remove the history at a place, so that it begins anew. Raises a RunError if that fails."""
+    try:
+        names = [_base(name) for name in place.files("")]
+        place.delete([name for name in names if name == MANIFEST])  # first: without it the files are nobody's
+        place.delete([name for name in names if _OWN.fullmatch(name) and name != MANIFEST])
+    except FAILURES as error:
+        raise RunError(f"the history '{place.root}' cannot be deleted: {reason(error)}") from error
+
+
 def _base(name: str) -> str:
     return name.lstrip("/")
 

@@ -84,6 +84,12 @@ class History:
         return self._manifest.files
 
     @property
+    def read_from(self) -> bool:
+        """Whether readers are open."""
+        with self._lock:
+            return any(not reader.closed for reader in self._readers)
+
+    @property
     def unwritten(self) -> int:
         """Tuples that are only in memory."""
         return self._tail.rows

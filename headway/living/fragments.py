@@ -218,6 +218,12 @@ class _Names:
             return None
         return item if item in self._aliases else self._on.get(item.removesuffix(".1"), self._on.get(item))
 
+    def live(self, item: Input) -> bool:
+        """Whether an input is an arc or a point of the running network."""
+        if not isinstance(item, str) or item.partition(".")[0] in self._own:
+            return False
+        return item not in self._stored
+
     def begins(self, item: Input) -> bool:
         """Whether an input begins at the seam, as an arc of the running network without a point does."""
         if not isinstance(item, str) or item.partition(".")[0] in self._own or item in self._stored:
@@ -239,6 +245,13 @@ def _parts(network: Network, fragment: Fragment) -> _Parts:
                 raise NetworkError(
                     f"{where}: '{item}' is an arc without a point, which offers only 'now', and since is '{since}'; "
                     "put a point on it, or attach with since: now"
+                )
+    if since.now and fragment.until_now:
+        for where, item in reads:
+            if names.live(item):
+                raise NetworkError(
+                    f"{where}: since is 'now' and until is 'now', so nothing of '{item}' would ever be read; ask for "
+                    "history of a point (since: all), or leave until out"
                 )
     prefix = f"{fragment.name}/"
     boxes: list[Box] = []

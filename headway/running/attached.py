@@ -63,9 +63,14 @@ class Attached:
     def read(self, output: str | None = None) -> pa.Table:
         """Return what an output has delivered so far; by default that of the only output."""
         name = self._of(output)
-        if self._tables is not None:
-            return self._tables[name]
-        return self._running.read(name)
+        if self._tables is None:
+            try:
+                return self._running.read(name)
+            except OutputError:
+                if self._tables is None:  # else somebody has just detached it
+                    raise
+        assert self._tables is not None
+        return self._tables[name]
 
     def result(self, output: str | None = None, timeout: float | None = None) -> pa.Table:
         """Return all that an output delivers; if the fragment has `until: now`, wait for that, then detach it."""
@@ -78,8 +83,9 @@ class Attached:
 
     def detach(self, *, flush: bool = False) -> None:
         """Take the fragment out; its open windows are dropped, or emitted with `flush`. Idempotent."""
-        if self._tables is None:
-            self._tables = self._running._detach(self, flush)
+        with self._running._changing:  # several may do so at once
+            if self._tables is None:
+                self._tables = self._running._detach(self, flush)
 
     def _of(self, output: str | None) -> str:
         if output is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,8 @@ class Changing(Transfers):
         """Detach the fragments whose input has ended and whose results are delivered."""
         for one in list(self._attached.values()):
             if one._fragment.until_now and all(end.ended.done() for end in one._done.values()):
-                one.detach()
+                with suppress(NetworkError):  # another one reads from it
+                    one.detach()
 
     def change(
         self,
@@ -227,12 +228,14 @@ class Changing(Transfers):
         before = self._settings
         if inputs:
             self._settings = replace(before, inputs={**before.inputs, **inputs})
+        inboxes = dict(self._inboxes)
         try:
+            self._take_inboxes(changes)
             self._give_inboxes(checked)
             carrier = None if self._virtual else self._carrier_now()
             alteration = self._prepare(checked, changes, carrier, histories or {}, listeners or {}, what)
         except BaseException:
-            self._settings = before
+            self._settings, self._inboxes = before, inboxes
             raise
         alter = Alter(alteration, Future(), Future())
         self._control.give(alter, moment)
@@ -255,6 +258,7 @@ class Changing(Transfers):
         settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
         if carrier is not None:
             carrier.check_alteration(checked, changes)
+            carrier.histories.check(checked, changes.points_restarted)
 
         permit(checked, settings)
         written = {f"output '{name}'": one for name, one in settings.outputs.items()}

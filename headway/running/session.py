@@ -17,6 +17,7 @@ from headway.engines.carrier import Run
 from headway.engines.control import Ask, Control
 from headway.engines.runs import RunResult, make_engine
 from headway.errors import RunError
+from headway.living.changes import Changes
 from headway.runner import Prepared
 from headway.running.subscriptions import Subscription
 
@@ -52,6 +53,13 @@ class Session:
             if source.push and source.name not in self._settings.inputs and source.name not in self._inboxes:
                 made = Planned if self._virtual else Inbox
                 self._inboxes[source.name] = made(source.name, source.schema)
+
+    def _take_inboxes(self, changes: Changes) -> None:
+        """Forget the inboxes of sources that a change removes or changes: their readers end with the seam."""
+        for name in (*changes.sources_removed, *changes.sources_changed):
+            if (inbox := self._inboxes.pop(name, None)) is not None:
+                inputs = {key: one for key, one in self._settings.inputs.items() if one is not inbox}
+                self._settings = replace(self._settings, inputs=inputs)
 
     # The run
 

@@ -27,6 +27,8 @@ class Subscription(Iterator[pa.RecordBatch]):
     def __init__(self, output: str, limit: int = LIMIT, slow: str = "fail") -> None:
         """Hold at most `limit` bytes for the reader; `slow` says what happens beyond that, see `SLOW`."""
         check_known("way", [slow], SLOW, OutputError, "slow")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise OutputError(f"limit: expected a number of bytes, not {limit!r}")
         self.output = output
         self._limit, self._slow = limit, slow
         self._change = threading.Condition()
@@ -121,8 +123,8 @@ class Subscription(Iterator[pa.RecordBatch]):
 
     def close(self) -> None:
         """Let nothing more come. Idempotent."""
+        self.end("closed")  # first: the run may be waiting for room
         self.leave()
-        self.end("closed")
 
     def __enter__(self) -> Self:
         return self

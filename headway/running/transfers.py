@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from headway.connectors.protocol import Reader
 from headway.connectors.pushed import Inbox, Planned
 from headway.engines.carrier import Run
 from headway.engines.opening import Outlet
-from headway.errors import InputError, OutputError, check_known
+from headway.errors import InputError, OutputError, RunError, check_known
 from headway.running.session import Session
 from headway.running.subscriptions import LIMIT, Subscription
 
@@ -46,6 +47,10 @@ class Transfers(Session):
         inbox = self._inbox(source)
         if (client is None) != (sequence is None):
             raise InputError(f"source '{source}': give both client and sequence, or neither")
+        if client is not None and (not isinstance(client, str) or type(sequence) is not int):
+            raise InputError(
+                f"source '{source}': client is a text and sequence a whole number, not {client!r} and {sequence!r}"
+            )
         batches = _batches(source, inbox, rows)
         if isinstance(inbox, Planned):
             moment = self._moment(at, inbox.latest)
@@ -96,8 +101,15 @@ class Transfers(Session):
         except BaseException:
             self._listening.remove(made)
             raise
-        made.leave = lambda: None if self.ended else self._forget(output, made)
+        made.leave = lambda: self._leave(output, made)
         return made
+
+    def _leave(self, output: str, listener: Subscription) -> None:
+        with suppress(ValueError):  # it has left before
+            self._listening.remove(listener)
+            if not self.ended:
+                with suppress(RunError):  # the run may end meanwhile
+                    self._forget(output, listener)
 
     def _listen(self, output: str, listener: Any) -> None:
         def listen(carrier: Run) -> None:

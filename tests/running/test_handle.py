@@ -607,3 +607,134 @@ def test_between_seal_and_swap_nothing_is_lost_of_arcs_that_nobody_has_read() ->
         outputs = pool.submit(run.stop).result(PATIENCE).outputs
     found = {name: table.column("v").to_pylist() for name, table in outputs.items()}
     assert found == {"o": [1, 2], "g": [5, 6, 7, 8], "late": list(range(9)), "lower": list(range(5))}
+
+
+POINT = {"points": {"p": {"on": "s", "keep": "all"}}}
+"""A point on the source of `network`."""
+
+
+def query(name: str, item: str = "p", **more: Any) -> dict[str, Any]:
+    return {
+        "attach": name,
+        "boxes": {"b": {"op": "filter", "in": item, "where": "true"}},
+        "outputs": {"x": {"from": "b"}},
+    } | more
+
+
+def pairs(count: int) -> list[tuple[int, int]]:
+    return [(at, 1) for at in range(count)]
+
+
+def test_a_closed_subscription_lets_a_waiting_run_go_on_and_is_forgotten() -> None:
+    with hw.start(network(), engine="local") as run:
+        slow = run.subscribe("passed", limit=1, slow="wait")
+        with ThreadPoolExecutor() as pool:
+            pushes = [pool.submit(run.push, "s", pairs(10)) for _ in range(4)]
+            time.sleep(0.1)
+            pool.submit(slow.close).result(PATIENCE)
+            slow.close()
+            for one in pushes:
+                one.result(PATIENCE)
+        assert run._listening == []
+
+
+@pytest.mark.parametrize("limit", ["1", -1, None, True, 1.5])
+def test_a_bad_limit_of_a_subscription_is_refused(limit: Any) -> None:
+    with hw.start(network(), engine="local") as run:
+        with pytest.raises(OutputError, match="limit: expected a number of bytes"):
+            run.subscribe("passed", limit=limit)
+
+
+@pytest.mark.parametrize(("client", "sequence"), [("a", "b"), (3, 1), ("a", 1.5), ("a", True)])
+def test_a_bad_sequence_is_refused(client: Any, sequence: Any) -> None:
+    with hw.start(network(), engine="local") as run:
+        with pytest.raises(InputError, match="client is a text and sequence a whole number"):
+            run.push("s", pairs(1), client=client, sequence=sequence)
+        assert run.push("s", pairs(1), client="a", sequence=1) == 0
+
+
+def test_a_source_that_was_removed_or_changed_can_be_pushed_to_again() -> None:
+    plain = network()
+    two = network() | {"sources": {**plain["sources"], "t": plain["sources"]["s"]}}
+    two["boxes"] = plain["boxes"] | {"g": {"op": "filter", "in": "t", "where": "true"}}
+    two["outputs"] = plain["outputs"] | {"more": {"from": "g"}}
+    with hw.start(two, engine="local") as run:
+        run.push("t", pairs(2))
+        run.change(plain)
+        run.change(two)
+        run.push("t", pairs(3))
+        run.settle(PATIENCE)
+        assert run.read("more").num_rows == 3
+        wider = two | {"sources": {**two["sources"], "t": {"schema": {"c": "varchar"}, "push": True}}}
+        run.change(wider, restart=["more"])
+        run.push("t", [("x",)])
+        run.settle(PATIENCE)
+        assert run.read("more").to_pylist() == [{"c": "x"}]
+
+
+def test_nothing_until_now_is_refused() -> None:
+    with hw.start(network(**POINT), engine="local") as run:
+        for item, since in (("p", "now"), ("f", "now"), ("f", None)):
+            with pytest.raises(NetworkError, match="so nothing of '.' would ever be read"):
+                run.attach(query("q", item, until="now"), since=since)
+
+
+def test_a_question_that_another_fragment_reads_from_holds_up_nobody() -> None:
+    with hw.start(network(points={"p": {"on": "f", "keep": "all"}}), engine="local") as run:
+        run.pause("f")
+        run.push("s", pairs(3))
+        ask = run.attach(query("q", until="now"))
+        reader = run.attach(query("r", "q/b", since="now"))
+        run.resume("f")
+        until(lambda: all(end.ended.done() for end in ask._done.values()))
+        run.attach(query("other")).detach()
+        reader.detach()
+        assert ask.result(timeout=PATIENCE).num_rows == 3
+
+
+def test_many_ask_at_once() -> None:
+    with hw.start(network(**POINT), engine="local") as run, ThreadPoolExecutor(6) as pool:
+        run.push("s", pairs(20))
+
+        def ask(at: int) -> int:
+            return run.attach(query(f"q{at}", until="now")).result(timeout=PATIENCE).num_rows
+
+        assert list(pool.map(ask, range(40))) == [20] * 40
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("other", [{"on": "f"}, {"on": "s", "key": "v"}])
+def test_a_point_that_is_restarted_begins_anew(tmp_path: Any, kept: bool, other: dict[str, Any]) -> None:
+    history = {"history": str(tmp_path)} if kept else {}
+    with hw.start(network(**POINT), engine="local", **history) as run:
+        run.push("s", pairs(5))
+        run.settle(PATIENCE)
+        run.change(network(points={"p": {**other, "keep": "all"}}), restart=["p"])
+        run.push("s", pairs(3))
+        run.settle(PATIENCE)
+        assert run.read("p").num_rows == 3
+        assert run.attach(query("q", until="now")).result(timeout=PATIENCE).num_rows == 3
+
+
+def test_a_point_that_comes_back_has_no_gap() -> None:
+    with hw.start(network(**POINT), engine="local") as run:
+        for now in (network(), network(**POINT)):
+            run.push("s", pairs(5))
+            run.settle(PATIENCE)
+            run.change(now)
+        run.push("s", pairs(3))
+        run.settle(PATIENCE)
+        assert run.read("p").num_rows == 3
+
+
+def test_a_history_that_cannot_be_opened_refuses_the_change(tmp_path: Any) -> None:
+    with hw.start(network(**POINT), engine="local", history=str(tmp_path)) as run:
+        run.push("s", pairs(5))
+    (tmp_path / "full").write_text("not a folder")
+    with hw.start(network(), engine="local", history=str(tmp_path)) as run:
+        for name, error in (("p", "its storage key was"), ("full", "cannot be opened")):
+            with pytest.raises(RunError, match=error):
+                run.change(network(points={name: {"on": "s", "keep": "all", "key": "v"}}))
+        run.push("s", pairs(2))
+        run.settle(PATIENCE)
+        assert run.read("passed").num_rows == 2
