@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -61,6 +61,9 @@ def giving(checked: CheckedNetwork, settings: RunSettings, clock: Clock) -> Iter
 
 class KeptHistories(Protocol):
     """What connection points keep, for whoever prepares a change; thread-safe."""
+
+    def check(self, checked: CheckedNetwork, anew: Collection[str] = ()) -> None:
+        """Raise a RunError if the history of a point that is new could not be opened, or begin anew."""
 
     def of(self, point: str) -> object:
         """Return the history of a point; raises why it has failed."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -21,6 +23,7 @@ from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.temporary import make_temporary, remove_temporary
 from headway.trains import NOTHING
 
+_LOCK = ".headway-lock"
 _log = logging.getLogger("headway")
 
 
@@ -40,6 +43,9 @@ class OpenHistories:
         self._writers: Writers | None = None
         self._open: dict[str, History] = {}
         self._turns: Counter[str] = Counter()
+        self._lock: int | None = None
+        if folder is not None and "://" not in folder:
+            self._lock = hold_folder(Path(folder))
 
     def reopen(self, checked: CheckedNetwork, anew: Collection[str] = ()) -> frozenset[str]:
         """Have the histories of a network's points; those in `anew` begin anew. Return those that were opened."""
@@ -109,6 +115,16 @@ class OpenHistories:
         schema = history.kept.schema.to_arrow()
         return pa.Table.from_batches([train.to_batch(schema) for train in history.read()], schema=schema)
 
+    def tables(self, points: Collection[str]) -> dict[str, pa.Table]:
+        """Return what some points keep, without those whose histories have failed."""
+        found = {}
+        for name in points:
+            try:
+                found[name] = self.table(name)
+            except HeadwayError as error:
+                _log.error("%s", error)
+        return found
+
     def plan(self, point: str, since: Since | None, key: object) -> Plan:
         """Return what reading history would take. Thread-safe."""
         history = self.of(point)
@@ -149,6 +165,27 @@ class OpenHistories:
             self._writers.close()
         if self._temporary is not None:
             remove_temporary(self._temporary)
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+def hold_folder(folder: Path) -> int:
+    """Hold a folder for this run; return the lock, which is free once it is closed or the process is gone.
+
+    Raises a RunError if another run holds it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        what = "is not a folder" if isinstance(error, FileExistsError | NotADirectoryError) else str(error.strerror)
+        raise RunError(f"history: '{folder}' {what}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise RunError(f"history: '{folder}' is in use by another run; give each its own folder") from error
+    return lock
 
 
 def _limit(since: Since | None) -> object:

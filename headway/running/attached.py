@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from headway.errors import OutputError, check_known
+from headway.errors import OutputError, RunError, check_known
 from headway.living.changes import Changes
 from headway.living.fragments import Fragment
 from headway.running.subscriptions import LIMIT, Subscription
@@ -27,7 +27,7 @@ class Change:
 
     @property
     def seam(self) -> int | None:
-        """The arrival number at which it was made; None if it was only tried."""
+        """The arrival number at which it was made; None if it was only tried, or in a simulation that has not begun."""
         return self._seam()
 
     def __getattr__(self, name: str) -> Any:
@@ -37,13 +37,14 @@ class Change:
         return getattr(self._changes, name)
 
     def __repr__(self) -> str:
-        return f"<Change at {self.seam}: {self._changes.summary()}>"
+        made = "tried" if self.seam is None else f"at {self.seam}"
+        return f"<Change {made}: {self._changes.summary()}>"
 
 
 class Attached:
     """A fragment that is attached to a running network."""
 
-    def __init__(self, running: Changing, fragment: Fragment, seam: Callable[[], int]) -> None:
+    def __init__(self, running: Changing, fragment: Fragment, seam: Callable[[], int | None]) -> None:
         self._running, self._fragment, self._seam = running, fragment, seam
         self.name = fragment.name
         self.outputs: Mapping[str, str] = {one.name: f"{fragment.name}/{one.name}" for one in fragment.outputs}
@@ -53,8 +54,11 @@ class Attached:
 
     @property
     def seam(self) -> int:
-        """The arrival number at which it was attached."""
-        return self._seam()
+        """The arrival number at which it was attached; a RunError in a simulation that has not begun."""
+        found = self._seam()
+        if found is None:
+            raise RunError("the simulation has not begun: wait for it first")
+        return found
 
     def subscribe(self, output: str | None = None, *, limit: int = LIMIT, slow: str = "fail") -> Subscription:
         """Return what an output delivers from now on; by default that of the only output."""
@@ -81,11 +85,11 @@ class Attached:
             self.detach()
         return self.read(name.partition("/")[2] if "/" in name else name)
 
-    def detach(self, *, flush: bool = False) -> None:
+    def detach(self, *, flush: bool = False, at: float | None = None) -> None:
         """Take the fragment out; its open windows are dropped, or emitted with `flush`. Idempotent."""
         with self._running._changing:  # several may do so at once
             if self._tables is None:
-                self._tables = self._running._detach(self, flush)
+                self._tables = self._running._detach(self, flush, at)
 
     def _of(self, output: str | None) -> str:
         if output is None:

@@ -24,11 +24,12 @@ from headway.files import load
 from headway.living.changes import Changes, compare
 from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
 from headway.living.since import ALL
-from headway.network import Network, arc_name
+from headway.network import Network, Streamed, arc_name
 from headway.runner import AnyNetwork, Prepared
 from headway.running.attached import Attached, Change
 from headway.running.transfers import Transfers
 from headway.scheduling.policy import Planner
+from headway.structure import owner, upstream
 from headway.tables import Statics
 
 
@@ -68,7 +69,7 @@ class Changing(Transfers):
             self._tidy()
             wanted = graft(self._network, read)
             histories = self._histories(read, wanted)
-            attached = Attached(self, read, lambda: self._wait(alter.sealed))
+            attached = Attached(self, read, lambda: self._seam_of(alter.sealed))
             ends = {attached.outputs[name]: end for name, end in attached._done.items()}
             alter, _ = self._alter(wanted, f"attach {read.name}", at, histories=histories, listeners=ends)
             self._attached[read.name] = attached
@@ -110,6 +111,8 @@ class Changing(Transfers):
         read = self._read_fragment(fragment, **options)
         with self._changing:
             found = self._histories(read, graft(self._network, read))
+        if not found and any(isinstance(item, Streamed) for box in read.boxes for item in box.inputs):
+            return f"fragment '{read.name}' reads stored data from its beginning"
         if not found:
             return f"fragment '{read.name}' reads no history: its input begins now"
         histories = self._carrier_now().histories
@@ -125,9 +128,17 @@ class Changing(Transfers):
         read = read_fragment(fragment, network=self._network, trust=self._network.trust, **options)
         if until not in (None, "now"):
             raise RunError(f"attach: until is 'now' or left out, not {until!r}")
-        return replace(read, until_now=True) if until else read
+        read = replace(read, until_now=True) if until else read
+        for box in read.boxes if read.until_now else ():
+            if any(isinstance(item, Streamed) for item in box.inputs):
+                raise RunError(
+                    f"fragment '{read.name}': box '{box.name}' streams stored data in, which has no 'now' to end at; "
+                    "leave until out, or look its rows up in a join"
+                )
+        return read
 
-    def _detach(self, attached: Attached, flush: bool) -> dict[str, pa.Table]:
+    def _detach(self, attached: Attached, flush: bool, at: float | None = None) -> dict[str, pa.Table] | None:
+        """Detach; return what its outputs have delivered, or None in a simulation: that is in the run's result."""
         with self._changing:
             if self._attached.get(attached.name) is not attached or self._over.done():
                 return {name: self.read(name) for name in attached.outputs.values()}
@@ -135,9 +146,11 @@ class Changing(Transfers):
             names = list(attached.outputs.values())
             own = [box.name for box in self._network.boxes if box.name.startswith(f"{attached.name}/")]
             stateful = [box.name for box in self._checked.order if box.name in own and box.spec.stateful]
-            self._alter(wanted, f"detach {attached.name}", None, flush=stateful if flush else ())
+            self._alter(wanted, f"detach {attached.name}", at, flush=stateful if flush else ())
             del self._attached[attached.name]
-            return self._now(lambda carrier: {name: _retired(carrier, name) for name in names})
+            return (
+                None if self._virtual else self._now(lambda carrier: {name: _retired(carrier, name) for name in names})
+            )
 
     def _tidy(self) -> None:
         """Detach the fragments whose input has ended and whose results are delivered."""
@@ -179,13 +192,13 @@ class Changing(Transfers):
                 wanted = graft(wanted, one._fragment)
             names: dict[str, Any] = {"restart": _listed(restart), "keep": _listed(keep), "flush": _listed(flush)}
             if try_only:
-                _, changes = self._compare(wanted, **names)
+                changes = self._try(wanted, inputs or {}, **names)
                 return Change(changes, lambda: None, self._version)
             alter, changes = self._alter(wanted, "change", at, inputs=inputs or {}, **names)
             if "policy" in changes.schedule:
                 schedule: Mapping[str, Any] = wanted.schedule or {}
                 self.policy(schedule.get("policy") or str(self._settings.schedule.policy))
-            return Change(changes, lambda: self._wait(alter.sealed), self._version)
+            return Change(changes, lambda: self._seam_of(alter.sealed), self._version)
 
     def policy(self, policy: str | Planner, *, at: float | None = None) -> None:
         """Use another policy from now on."""
@@ -199,7 +212,38 @@ class Changing(Transfers):
             alter, changes = self._alter(
                 self._network, f"refresh {', '.join(points or dangling)}", at, refresh=points or dangling
             )
-            return Change(changes, lambda: self._wait(alter.sealed), self._version)
+            return Change(changes, lambda: self._seam_of(alter.sealed), self._version)
+
+    def _try(self, network: Network, inputs: Mapping[str, object], **names: Any) -> Changes:
+        """Do all but make a change; what that opens is closed again."""
+        checked, changes = self._compare(network, **names)
+        self._check_paused(changes, {})
+        before, inboxes = self._settings, dict(self._inboxes)
+        self._settings = replace(before, inputs={**before.inputs, **inputs})
+        try:
+            self._give_inboxes(checked)
+            alteration = self._prepare(checked, changes, None if self._virtual else self._carrier_now(), {}, {}, "try")
+        finally:
+            self._settings, self._inboxes = before, inboxes
+        for reader in alteration.readers.values():
+            reader.close()
+        for destination in alteration.destinations.values():
+            if destination.writer is not None:
+                destination.writer.abort()
+        return changes
+
+    def _check_paused(self, changes: Changes, histories: Mapping[tuple[str, int], History]) -> None:
+        """Raise a RunError if a change would wait for boxes that are paused."""
+        if not self._paused:
+            return
+        checked, named = self._checked, [box.name for box in self._checked.order]
+        waits = set(upstream(checked.inputs, changes.affected)) | set(changes.affected)
+        points = [owner(checked.points[one.point]) for one in histories.values() if one.since not in (None, ALL)]
+        waits |= set(upstream(checked.inputs, [box for box in points if box in named])) | set(points)
+        held = [box for box in named if box in self._paused and box in waits]
+        if held or ("all" in self._paused and waits):
+            what = f"box '{held[0]}' is" if held else "all boxes are"
+            raise RunError(f"{what} paused, and a change has to wait for what came before it: resume first")
 
     def _compare(self, network: Network, **names: Any) -> tuple[CheckedNetwork, Changes]:
         tables = Statics.of_run(self._settings.tables).again(names.get("refresh", ()))
@@ -222,9 +266,7 @@ class Changing(Transfers):
             raise RunError("the run has ended: nothing can be changed")
         moment = self._moment(at)
         checked, changes = self._compare(network, **names)
-        held = [box for box in changes.affected if box in self._paused or "all" in self._paused]
-        if held:
-            raise RunError(f"box '{held[0]}' is paused, and has to process what came before a change: resume it first")
+        self._check_paused(changes, histories or {})
         before = self._settings
         if inputs:
             self._settings = replace(before, inputs={**before.inputs, **inputs})

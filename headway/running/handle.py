@@ -47,7 +47,9 @@ class Running(Changing):
             with suppress(RunError):  # it may end meanwhile
                 for box in sorted(self._paused):
                     self.resume(box)
-            self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
+            pushed = all(source.name in self._inboxes for source in self._checked.network.sources)
+            if self._virtual or not pushed or (state and not drain):  # otherwise it ends as its inputs do
+                self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
         return self.wait()
 
     def __enter__(self) -> Self:
@@ -67,11 +69,15 @@ class Running(Changing):
     # Steering and debugging
 
     def shed(self, active: bool, *, at: float | None = None) -> None:
-        """Allow load shedding under overload, or turn it off."""
+        """Allow load shedding under overload, or turn it off. Raises a RunError if the run was started without it."""
+        if not self._settings.may_shed:
+            raise RunError("the run was started without load shedding: start it with shed=...")
         self._control.shed(active, at=self._moment(at))
 
     def specify(self, settings: Mapping[str, Any], *, at: float | None = None) -> None:
-        """Give the adaptive layer another specification."""
+        """Give the adaptive layer another specification. Raises a RunError if the run has no layer."""
+        if self._settings.adaptive is None:
+            raise RunError("the run has no adaptive layer: start it with adaptive=...")
         self._control.specify(settings, at=self._moment(at))
 
     def pause(self, box: str = "all", *, at: float | None = None) -> None:
@@ -136,11 +142,16 @@ class Running(Changing):
 
         Raises a TimeoutError if that takes longer than `timeout` seconds, as it does while boxes are paused.
         """
+        if self._virtual:
+            return int(self.wait(timeout).summary["tuples_in"]) - 1
         number = self._now(lambda carrier: int(carrier.sources.issued))
         begun, pause = stopwatch(), _SHORTEST
         while not self._now(lambda carrier: bool(carrier.processed(number))):
             if timeout is not None and stopwatch() - begun > timeout * SECOND:
-                raise TimeoutError(f"what has arrived is not processed within {timeout} seconds")
+                held = ", ".join(f"'{box}'" for box in sorted(self._paused))
+                raise TimeoutError(
+                    f"what has arrived is not processed within {timeout:g} s" + (f"; paused: {held}" if held else "")
+                )
             WallClock().sleep(round(pause * SECOND))
             pause = min(2 * pause, _LONGEST)
         return number

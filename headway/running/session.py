@@ -73,7 +73,7 @@ class Session:
             if self._over.done() and not self._carrier.done():
                 self._over.result()
             found = self._carrier.result()
-            if found.checked.network != self._network:  # a run that goes on has changed before
+            if not self._virtual and found.checked.network != self._checked.network:  # one that goes on has changed
                 self._network, self._checked = found.checked.network, found.checked
                 self._inboxes |= {name: one for name, one in found.settings.inputs.items() if isinstance(one, Inbox)}
         return self
@@ -124,6 +124,8 @@ class Session:
         if self._thread is not None:
             raise RunError("the simulation has run: give commands before anybody waits for it")
         before = self._latest if latest is None else latest
+        if at is not None and (isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 1e9):
+            raise RunError(f"at is a moment in seconds, not {at!r}")
         moment = before if at is None else round(at * SECOND)
         if not before <= moment < NEVER:
             raise RunError(f"moments of a simulation are given in their order: {at} is before {before / SECOND}")
@@ -146,6 +148,10 @@ class Session:
     def _carrier_now(self) -> Run:
         self.begin()
         return self._carrier.result()
+
+    def _seam_of(self, sealed: Future[int]) -> int | None:
+        """Return the number of a seam; None in a simulation that has not begun."""
+        return None if self._virtual and self._thread is None else self._wait(sealed)
 
     def ask(self, question: Callable[[Any], Answer], at: int = 0) -> Future[Answer]:
         """Have a question answered between two rounds of the loop; for engines and debugging."""

@@ -18,6 +18,8 @@ from headway.errors import InputError, OutputError, RunError, check_known
 from headway.running.session import Session
 from headway.running.subscriptions import LIMIT, Subscription
 
+_AT_ONCE = 0.25
+"""Seconds within which a run takes a push in, unless it is held up."""
 _READ = 1 << 20
 """Rows that are converted at a time."""
 
@@ -67,7 +69,7 @@ class Transfers(Session):
             for batch in batches:
                 arrived = inbox.offer(batch, wait, timeout)
         try:
-            return self._wait(arrived, timeout)
+            return self._wait(arrived, timeout if wait else _AT_ONCE)
         except TimeoutError:
             inbox.withdraw(arrived)
             return self._wait(arrived)  # it has just been let in, or was taken back
@@ -139,6 +141,9 @@ class Transfers(Session):
             return self._carrier_now().histories.table(output)
         if self._over.done():
             tables = self._over.result().outputs
+            points = [point.name for point in self._checked.network.points]
+            if output in points and output not in tables:
+                raise OutputError(f"point '{output}' can be read while the run goes on; option history keeps its files")
             check_known("output", [output], tables, OutputError)
             return tables[output]
         table = self._now(lambda carrier: _outlet(carrier, output)).table  # made here, not by the scheduler thread

@@ -640,9 +640,11 @@ def test_a_closed_subscription_lets_a_waiting_run_go_on_and_is_forgotten() -> No
 
 @pytest.mark.parametrize("limit", ["1", -1, None, True, 1.5])
 def test_a_bad_limit_of_a_subscription_is_refused(limit: Any) -> None:
-    with hw.start(network(), engine="local") as run:
-        with pytest.raises(OutputError, match="limit: expected a number of bytes"):
-            run.subscribe("passed", limit=limit)
+    with (
+        hw.start(network(), engine="local") as run,
+        pytest.raises(OutputError, match="limit: expected a number of bytes"),
+    ):
+        run.subscribe("passed", limit=limit)
 
 
 @pytest.mark.parametrize(("client", "sequence"), [("a", "b"), (3, 1), ("a", 1.5), ("a", True)])
@@ -675,7 +677,7 @@ def test_a_source_that_was_removed_or_changed_can_be_pushed_to_again() -> None:
 def test_nothing_until_now_is_refused() -> None:
     with hw.start(network(**POINT), engine="local") as run:
         for item, since in (("p", "now"), ("f", "now"), ("f", None)):
-            with pytest.raises(NetworkError, match="so nothing of '.' would ever be read"):
+            with pytest.raises(NetworkError, match=r"so nothing of '.' would ever be read"):
                 run.attach(query("q", item, until="now"), since=since)
 
 

@@ -299,8 +299,10 @@ class Process(Run):
         return int((board.arrived - board.taken).sum())
 
     def result(self, stopped_by: str | None, of_engine: Mapping[str, Any]) -> RunResult:
-        """Complete the outputs and return the run's result."""
-        return super().result(stopped_by, {**of_engine, **self._histories.summary()})
+        """Complete the outputs and return the run's result; views are among them."""
+        result = super().result(stopped_by, {**of_engine, **self._histories.summary()})
+        views = [one.name for one in self.checked.network.outputs if one.view]
+        return replace(result, outputs={**result.outputs, **self._histories.tables(views)}) if views else result
 
     def flows(self) -> Mapping[str, int]:
         """Return the tuples by arc so far."""
