@@ -43,6 +43,8 @@ class Branch:
 
     def progress(self, known: int) -> int:
         """Return up to which arrival number its tuples are complete, if that is `known` of the arc."""
+        if self.ended:  # whatever arrives now, nothing more comes here
+            return max(known, self.queue.progress)
         return min(max(known, self.queue.progress), self.upto) if self.live else self.queue.progress
 
     def join(self, rest: Callable[[], Sequence[Train]]) -> None:
@@ -56,8 +58,8 @@ class Branch:
     def end(self, number: int) -> None:
         """Let the consumer's input end at an arrival number, up to which it is complete."""
         self.close()
-        self.ended = True
         self.queue.push(Train.empty(self.queue.schema, number, end=True))
+        self.ended = True  # then: what it promises is queued
 
     def fold(self) -> bool:
         """Let the consumer read from the arc's own queue, if it has taken all and the rest will be the same."""

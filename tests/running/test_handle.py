@@ -694,6 +694,16 @@ def test_a_question_that_another_fragment_reads_from_holds_up_nobody() -> None:
         assert ask.result(timeout=PATIENCE).num_rows == 3
 
 
+def test_a_question_that_has_been_answered_does_not_keep_a_run_from_settling() -> None:
+    with hw.start(network(**POINT), engine="local") as run:
+        run.push("s", pairs(3))
+        ask = run.attach(query("q", until="now"))
+        until(lambda: all(end.ended.done() for end in ask._done.values()))
+        run.push("s", pairs(3))
+        run.settle(PATIENCE)
+        assert ask.result(timeout=PATIENCE).num_rows == 3
+
+
 def test_many_ask_at_once() -> None:
     with hw.start(network(**POINT), engine="local") as run, ThreadPoolExecutor(6) as pool:
         run.push("s", pairs(20))
