@@ -14,6 +14,7 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.connectors.protocol import Reader
 from headway.engines.opening import Destination
+from headway.errors import HeadwayError
 from headway.kernels.kernel import Kernel
 from headway.living.changes import Changes
 from headway.living.since import Since
@@ -34,6 +35,8 @@ class History:
     """Whether its input ends at the seam."""
     begun: Future[int] | None = None
     """Gets the arrival number from which on it reads, or why it cannot."""
+    lost: Future[HeadwayError] | None = None
+    """Gets the error if the history cannot be read to its end."""
 
 
 @dataclass(frozen=True, slots=True)

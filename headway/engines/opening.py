@@ -183,7 +183,10 @@ def open_reader(network: Network, source: Source, settings: RunSettings) -> Read
             "or give it an input"
         )
     if given is None:
-        raise InputError(f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file")
+        raise InputError(
+            f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file; or "
+            "callers push to it (`push: true`), while the network runs"
+        )
     return open_source(
         source.name,
         source.schema,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from headway.errors import OutputError, RunError, check_known
+from headway.errors import HeadwayError, OutputError, RunError, check_known
 from headway.living.changes import Changes
 from headway.living.fragments import Fragment
 from headway.running.subscriptions import LIMIT, Subscription
@@ -51,6 +51,7 @@ class Attached:
         """By output of the fragment: its name in the network."""
         self._tables: dict[str, pa.Table] | None = None
         self._done = {name: End() for name in self.outputs}
+        self._error: HeadwayError | None = None
 
     @property
     def seam(self) -> int:
@@ -67,6 +68,8 @@ class Attached:
     def read(self, output: str | None = None) -> pa.Table:
         """Return what an output has delivered so far; by default that of the only output."""
         name = self._of(output)
+        if self._error is not None:
+            raise self._error
         if self._tables is None:
             try:
                 return self._running.read(name)
@@ -90,6 +93,12 @@ class Attached:
         with self._running._changing:  # several may do so at once
             if self._tables is None:
                 self._tables = self._running._detach(self, flush, at)
+
+    def _lose(self, error: HeadwayError) -> None:
+        """Take note that its history cannot be read."""
+        self._error = error
+        for one in self._done.values():
+            one.fail(error)
 
     def _of(self, output: str | None) -> str:
         if output is None:
@@ -117,6 +126,11 @@ class End:
 
     def hear(self, batch: pa.RecordBatch) -> None:
         """Do nothing."""
+
+    def fail(self, error: HeadwayError) -> None:
+        """Note that it never will."""
+        if not self.ended.done():
+            self.ended.set_exception(error)
 
     def end(self, reason: str) -> None:
         """Note it."""

@@ -19,7 +19,7 @@ from headway.engines.alteration import Alteration, History, prepare_alteration
 from headway.engines.carrier import Run
 from headway.engines.control import Alter
 from headway.engines.opening import Destination, check_files, destination_of, open_reader, permit
-from headway.errors import HeadwayError, NetworkError, RunError, check_known
+from headway.errors import HeadwayError, InputError, NetworkError, RunError, check_known
 from headway.files import load
 from headway.living.changes import Changes, compare
 from headway.living.fragments import Fragment, check_since, graft, prune, read_fragment, start_of
@@ -70,6 +70,9 @@ class Changing(Transfers):
             wanted = graft(self._network, read)
             histories = self._histories(read, wanted)
             attached = Attached(self, read, lambda: self._seam_of(alter.sealed))
+            for one in list(histories.values())[:1]:
+                if one.lost is not None:
+                    one.lost.add_done_callback(lambda lost: attached._lose(lost.result()))
             ends = {attached.outputs[name]: end for name, end in attached._done.items()}
             alter, _ = self._alter(wanted, f"attach {read.name}", at, histories=histories, listeners=ends)
             self._attached[read.name] = attached
@@ -93,13 +96,14 @@ class Changing(Transfers):
         check_since(fragment, checked)
         specs = {box.name: box.spec for box in checked.order}
         begun: Future[int] = Future()
+        lost: Future[HeadwayError] = Future()
         for box, points in starts.items():
             for place, name in points.items():
                 point = checked.network.point(name)
                 ports = frozenset(port for port in specs[box].ports if checked.consumers[arc_name(box, port)])
                 schema = checked.arcs[checked.points[name]]
                 key = None if point.key is None else specs[box].lookup(point.key, schema, ports)
-                found[box, place] = History(name, fragment.since, key, fragment.until_now, begun)
+                found[box, place] = History(name, fragment.since, key, fragment.until_now, begun, lost)
         if not self._virtual:
             histories = self._carrier_now().histories
             for name in {one.point for one in found.values()}:
@@ -187,6 +191,7 @@ class Changing(Transfers):
                     f"the network has changed since: it is at version {self._version}, the change is based on {base}; "
                     "look at it again (run.network), and repeat the change"
                 )
+            check_known("source", inputs or (), [one.name for one in wanted.sources], InputError, "inputs")
             self._tidy()
             for one in self._attached.values():
                 wanted = graft(wanted, one._fragment)

@@ -76,7 +76,7 @@ class Branch:
     def give_up(self) -> None:
         """Take nothing more, and nothing of the past either: the consumer ends."""
         self.close()
-        self.live = True
+        self.live = self.ended = True
 
     def close(self) -> None:
         """Take nothing more."""

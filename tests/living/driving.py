@@ -131,6 +131,7 @@ class Drive:
                 self.run.resume(name)
             if not set(self.plan.sources) - set(before):
                 return self.run.wait(PATIENCE)
+        self.run._paused |= self.paused
         return self.run.stop(drain=True)
 
     def at(self) -> dict[str, Any]:
@@ -170,6 +171,7 @@ class Drive:
             return
         self.did.append(f"pause {box}")
         self.run.pause(box, **self.at())
+        self.run._paused.discard(box)  # changes that have to wait for it are not refused then
         self.paused.add(box)
 
     def hold(self) -> None:
@@ -183,10 +185,9 @@ class Drive:
         if self.paused:
             box = self.chance.choice(sorted(self.paused))
             self.did.append(f"resume {box}")
-            self.run.resume(box, **self.at())
-            if box == "all":
-                self.paused.clear()
-            self.paused.discard(box)
+            for one in sorted(self.paused) if box == "all" else [box]:
+                self.run.resume(one, **self.at())
+                self.paused.discard(one)
 
     def step(self) -> None:
         if self.paused and not self.pending:

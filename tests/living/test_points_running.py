@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import headway as hw
-from headway.errors import HeadwayError, NetworkError, RunError
+from headway.errors import HeadwayError, InputError, NetworkError, RunError
 from headway.history import History
 
 NETWORK: dict[str, Any] = {
@@ -139,3 +139,68 @@ def test_the_way_to_read_history_is_explained() -> None:
         now = {**ASK, "since": "now"}
         del now["until"]
         assert "its input begins now" in run.explain(now)
+
+
+def test_only_one_run_at_a_time_uses_a_folder(tmp_path: Path) -> None:
+    with hw.start(NETWORK, engine="local", history=str(tmp_path)) as run:
+        run.push("s", rows(0, 10))
+        with pytest.raises(RunError, match="in use by another run"):
+            hw.start(NETWORK, engine="local", history=str(tmp_path))
+    with hw.start(NETWORK, engine="local", history=str(tmp_path)) as run:
+        assert run.read("p").num_rows == 10
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="is not a folder"):
+        hw.start(NETWORK, engine="local", history=str(tmp_path / "file"))
+
+
+def test_a_damaged_history_is_the_askers_error_and_the_run_goes_on(tmp_path: Path) -> None:
+    with hw.start(NETWORK, engine="local", history=str(tmp_path)) as run:
+        run.push("s", rows(0, 1000))
+    [file] = (tmp_path / "p").glob("*.parquet")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3] ^= 1
+    file.write_bytes(data)
+    with hw.start(NETWORK, engine="local", history=str(tmp_path)) as run:
+        with pytest.raises(HeadwayError, match=file.name):
+            run.attach({**ASK, "boxes": {"g": {"op": "filter", "in": "p", "where": "true"}}}).result(timeout=10)
+        run.push("s", rows(0, 5))
+        run.settle(10)
+        assert run.read("all").num_rows == 5
+
+
+def test_a_push_that_does_not_wait_is_refused_by_a_run_that_is_held_up() -> None:
+    with hw.start({**NETWORK, "points": {}, "views": {}}, engine="local", memory=1000) as run:
+        run.pause("f")
+
+        def push() -> None:
+            for at in range(100):
+                run.push("s", rows(at * 100, at * 100 + 100), wait=False)
+
+        with pytest.raises(InputError, match="was not let in"):
+            push()
+        run.resume("f")
+
+
+def test_views_are_in_the_result_and_points_while_the_run_goes_on() -> None:
+    with hw.start(NETWORK, engine="local") as run:
+        run.push("s", rows(0, 20))
+    assert run.wait().outputs["busy"]["v"].to_pylist() == [15, 16, 17, 18, 19]
+    assert run.read("busy").num_rows == 5
+    with pytest.raises(HeadwayError, match="while the run goes on"):
+        run.read("p")
+    assert not run.wait().summary["interrupted"], "it was stopped as its inputs were ended"
+
+
+def test_in_virtual_time_queries_come_and_go() -> None:
+    with hw.start(NETWORK, engine="sim") as run:
+        run.push("s", rows(0, 10), at=1.0)
+        attached = run.attach({k: v for k, v in ASK.items() if k != "until"}, at=2.0)
+        with pytest.raises(RunError, match="has not begun"):
+            _ = attached.seam
+        run.push("s", rows(10, 20), at=3.0)
+        attached.detach(at=4.0)
+        run.push("s", rows(20, 30), at=5.0)
+        with pytest.raises(RunError, match="a moment in seconds"):
+            run.push("s", rows(30, 31), at="noon")  # type: ignore[arg-type]
+    assert attached.read().to_pylist() == ones(0, 20)
+    assert attached.seam > 0

@@ -334,7 +334,20 @@ def test_what_is_paused_cannot_be_changed(run: Running) -> None:
     run.push("s", rows(0, 9))
     with pytest.raises(RunError, match="'w' is paused"):
         run.change(network(1), keep="all")
+    with pytest.raises(RunError, match="'w' is paused"):
+        run.change(network(1), keep="all", try_only=True)
     run.resume("w")
+    run.pause("f")
+    behind = {
+        "attach": "q",
+        "boxes": {"g": {"op": "filter", "in": "w", "where": "true"}},
+        "outputs": {"o": {"from": "g"}},
+    }
+    attached = run.attach(behind, since="now")
+    with pytest.raises(RunError, match="'f' is paused"):
+        attached.detach()
+    run.resume("f")
+    attached.detach()
     run.change(network(1), keep="all")
     assert [row["n"] for row in run.stop().outputs["counts"].to_pylist()] == [3, 3, 3]
 
@@ -390,7 +403,10 @@ def test_policies_and_pauses_by_command(run: Running) -> None:
     until(lambda: run.read("passed").num_rows == 5)
     with pytest.raises(HeadwayError, match="unknown policy"):
         run.policy("x")
-    run.shed(True)
+    with pytest.raises(RunError, match="without load shedding"):
+        run.shed(True)
+    with pytest.raises(RunError, match="no adaptive layer"):
+        run.specify({})
     run.stop()
 
 
@@ -595,6 +611,7 @@ def test_between_seal_and_swap_nothing_is_lost_of_arcs_that_nobody_has_read() ->
 
     run = hw.start(two(0), engine="local")
     run.pause("p")
+    run._paused.clear()  # a change that has to wait for it is not refused then
     run.push("s", rows(1, 2))
     with ThreadPoolExecutor(1) as pool:
         change = pool.submit(run.change, two(2, late={"from": "m"}, lower={"from": "g.else"}))
@@ -609,7 +626,7 @@ def test_between_seal_and_swap_nothing_is_lost_of_arcs_that_nobody_has_read() ->
     assert found == {"o": [1, 2], "g": [5, 6, 7, 8], "late": list(range(9)), "lower": list(range(5))}
 
 
-POINT = {"points": {"p": {"on": "s", "keep": "all"}}}
+POINT: dict[str, Any] = {"points": {"p": {"on": "s", "keep": "all"}}}
 """A point on the source of `network`."""
 
 
@@ -709,7 +726,7 @@ def test_many_ask_at_once() -> None:
         run.push("s", pairs(20))
 
         def ask(at: int) -> int:
-            return run.attach(query(f"q{at}", until="now")).result(timeout=PATIENCE).num_rows
+            return len(run.attach(query(f"q{at}", until="now")).result(timeout=PATIENCE))
 
         assert list(pool.map(ask, range(40))) == [20] * 40
 
@@ -717,8 +734,8 @@ def test_many_ask_at_once() -> None:
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("other", [{"on": "f"}, {"on": "s", "key": "v"}])
 def test_a_point_that_is_restarted_begins_anew(tmp_path: Any, kept: bool, other: dict[str, Any]) -> None:
-    history = {"history": str(tmp_path)} if kept else {}
-    with hw.start(network(**POINT), engine="local", **history) as run:
+    history = str(tmp_path) if kept else None
+    with hw.start(network(**POINT), engine="local", history=history) as run:
         run.push("s", pairs(5))
         run.settle(PATIENCE)
         run.change(network(points={"p": {**other, "keep": "all"}}), restart=["p"])

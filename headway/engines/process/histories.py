@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
@@ -51,12 +52,19 @@ class CatchUp:
     """A box that reads the history of a point before what is live."""
 
     def __init__(
-        self, branch: Branch, reader: Reader, stamp: int, seam: int | None, progress: Callable[[], int]
+        self,
+        branch: Branch,
+        reader: Reader,
+        stamp: int,
+        seam: int | None,
+        progress: Callable[[], int],
+        lost: Future[HeadwayError] | None,
     ) -> None:
         """Tuples count their latency from `stamp`. With a `seam`, the input ends there.
 
-        `progress` returns up to which arrival number the point's arc is complete.
+        `progress` returns up to which arrival number the point's arc is complete; `lost` gets what goes wrong.
         """
+        self._lost = lost
         self._branch, self._reader, self._stamp, self._seam = branch, reader, stamp, seam
         self._progress = progress
         if seam is not None:
@@ -85,6 +93,13 @@ class CatchUp:
             return False
         branch.end(seam)
         return True
+
+    def give_up(self, error: HeadwayError) -> None:
+        """Read no more, and tell whoever asked."""
+        self._reader.close()
+        self._branch.give_up()
+        if self._lost is not None and not self._lost.done():
+            self._lost.set_result(error)
 
     def _rest(self) -> Sequence[Train]:
         trains = list[Train]()
@@ -168,7 +183,8 @@ class Histories(OpenHistories):
             for history, branch, progress in some:
                 reader = self.of(history.point).follow(begin - 1, history.key)
                 branch.queue.progress = begin - 1
-                self._catching.append(CatchUp(branch, reader, now, seam if history.ends else None, progress))
+                ends = seam if history.ends else None
+                self._catching.append(CatchUp(branch, reader, now, ends, progress, history.lost))
             if begun is not None:
                 begun.set_result(begin)
         self._asked = rest
@@ -186,7 +202,15 @@ class Histories(OpenHistories):
         """Let boxes that catch up have more, as far as they take it; with `wait`, as if reading took no time."""
         if self._asked:
             self._begin()
-        self._catching = [one for one in self._catching if not one.feed(wait)]
+        self._catching = [one for one in self._catching if not self._fed(one, wait)]
+
+    def _fed(self, one: CatchUp, wait: bool) -> bool:
+        """Feed a box; return whether that is over, also because the history cannot be read: the run goes on."""
+        try:
+            return one.feed(wait)
+        except HeadwayError as error:
+            one.give_up(error)
+            return True
 
 
 def _same_queue(before: Runtime, now: Runtime, old: str, new: str) -> bool:
