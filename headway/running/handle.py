@@ -48,8 +48,8 @@ class Running(Changing):
                 for box in sorted(self._paused):
                     self.resume(box)
             pushed = all(source.name in self._inboxes for source in self._checked.network.sources)
-            if self._virtual or not pushed or (state and not drain):  # otherwise it ends as its inputs do
-                self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
+            self._regular = pushed and bool(drain or not state)
+            self._control.stop(drain=bool(drain), at=self._moment(at) if self._virtual else 0)
         return self.wait()
 
     def __enter__(self) -> Self:

@@ -47,6 +47,8 @@ class Session:
         self._carrier: Future[Run] = Future()
         self._thread: threading.Thread | None = None
         self._listening: list[Subscription] = []
+        self._regular = False
+        """Whether nothing was interrupted by a stop: all inputs were pushed, and everything is delivered."""
 
     def _give_inboxes(self, checked: CheckedNetwork) -> None:
         for source in checked.network.sources:
@@ -89,6 +91,8 @@ class Session:
             self._close(error)
             self._over.set_exception(error)
         else:
+            if self._regular:
+                result = replace(result, summary={**result.summary, "interrupted": False, "stopped_by": None})
             self._close(None)
             self._over.set_result(result)
 

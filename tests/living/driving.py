@@ -280,12 +280,10 @@ class Drive:
     def release(self, affected: list[str]) -> None:
         """Resume what a change affects, if it is paused: it would be refused."""
         held = [name for name in affected if name in self.paused or "all" in self.paused]
-        for name in ["all"] if held and "all" in self.paused else held:
+        for name in sorted(self.paused) if held and "all" in self.paused else held:
             self.did.append(f"resume {name}")
             self.run.resume(name, **self.at())
             self.paused.discard(name)
-            if name == "all":
-                self.paused.clear()
 
     def alter(self, alter: Callable[[], Any], seamed: Seamed, affected: set[str]) -> None:
         """Carry out an alteration; where it has to wait for a paused box, resume that later."""
