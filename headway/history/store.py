@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from headway.clock import stopwatch
 from headway.columns import Column
@@ -32,6 +33,20 @@ from headway.storage.filesystems import FAILURES, TEMPORARY, Place, locate, reas
 from headway.trains import Train
 
 
+class Pinned(NamedTuple):
+    """The files of a history at one moment."""
+
+    files: Sequence[HistoryFile]
+    floor: Position
+    """The position up to which `keep` covers nothing."""
+    rest: Position
+    """Where what is in memory begins; END if nothing is."""
+
+
+Elsewhere = Callable[[Position, Position, int], HistoryFile | None]
+"""Writes the tuples from a position to another, so many, as a file under a name of its own; None if it cannot."""
+
+
 class History:
     """What one point keeps. A context manager that closes.
 
@@ -50,6 +65,8 @@ class History:
         self.place = locate(place) if isinstance(place, str) else place
         self.failed: RunError | None = None
         """Why files cannot be written any more, until `flush` succeeds."""
+        self.elsewhere: Elsewhere | None = None
+        """Writes files to the place; where it cannot, they are written here."""
         self._writers = writers
         self._layout = layout or Layout()
         self._sync = sync
@@ -274,6 +291,12 @@ class History:
         finally:
             self._release([file.name for file in manifest.files])
 
+    @contextmanager
+    def pinned(self) -> Iterator[Pinned]:
+        """Give the files that there are now, which are not deleted meanwhile."""
+        with self._view() as view:
+            yield Pinned(view.files, view.floor(), view.parts[0].first if view.parts else END)
+
     def advance(self, reader: Reader, after: Position, rows: int) -> HistoryFile | list[Part] | Position:
         """Return what comes next for a reader (see `Source`)."""
         end = END if reader.upto is None else reader.upto
@@ -397,11 +420,23 @@ class History:
         with self._lock:
             parts = self._tail.first_parts(self._layout.largest)
         manifest = self._manifest
-        name = manifest.name(parts[0].first)
+        made = self._written_elsewhere(parts)
+        name = manifest.name(parts[0].first) if made is None else made.name
         with self._new(name):
-            file = write_file(self.place, name, self.kept, join_parts(parts), self._layout, self._sync)
+            file = made or write_file(self.place, name, self.kept, join_parts(parts), self._layout, self._sync)
             self._commit((*manifest.files, file), len(parts))
         return True
+
+    def _written_elsewhere(self, parts: Sequence[Part]) -> HistoryFile | None:
+        """Return the file that another process wrote of parts; None if none did."""
+        if self.elsewhere is None:
+            return None
+        first, last, rows = parts[0].first, parts[-1].last, sum([len(part) for part in parts])
+        file = self.elsewhere(first, last, rows)
+        if file is not None and (file.first, file.last, file.rows) != (first, last, rows):
+            self._delete([file.name])
+            return None
+        return file
 
     def _merge(self) -> bool:
         """Merge some neighbouring files, if there are enough small ones; return whether there were."""

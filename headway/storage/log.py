@@ -201,6 +201,43 @@ class Log:
                 self._add(commit, filled)
             return commit
 
+    @property
+    def root(self) -> str:
+        """The log's path, for other processes."""
+        return self._place.root
+
+    def following(self, source: str, count: int) -> list[str]:
+        """Return the names of the segments of a source in the next commits, for `adopt`."""
+        sequence = self.newest.sequence + 1
+        return [f"{self._directories[source]}/{at:012d}.arrow" for at in range(sequence, sequence + count)]
+
+    def adopt(self, source: str, segment: LogSegment | None, issued: int, moment: int) -> Commit:
+        """Log a segment that another process wrote under the next name of `following`, or that there is none.
+
+        Raises a ValueError if it does not follow what is logged, and a RunError if it is not there as it was written.
+        """
+        with self._writing:
+            sequence, segments, positions = self.newest.sequence + 1, dict[str, LogSegment](), self.positions
+            if issued < self.issued:
+                raise ValueError(f"arrival numbers do not go back from {self.issued} to {issued}")
+            if segment is not None:
+                name = f"{self._directories[source]}/{sequence:012d}.arrow"
+                if segment.file != name or not self.issued < segment.first <= segment.last <= issued:
+                    raise ValueError(f"segment '{segment.file}' from {segment.first} does not come after {self.issued}")
+                if self._place.files(self._directories[source]).get(name) != segment.bytes:
+                    raise RunError(f"the log's segment '{self._place.name(name)}' is not as it was written")
+                segments[source] = segment
+                positions[source] = positions.get(source, 0) + segment.rows
+            counts = positions, (), self.refused, 0, self.newest.inputs
+            commit = Commit(sequence, issued, moment, (), None, segments, *counts)
+            try:
+                self._files.write(commit)
+            except FAILURES as error:
+                raise self._unwritten(error) from error
+            with self._lock:
+                self._add(commit, {})
+            return commit
+
     def _check_numbers(self, trains: Mapping[str, Train], issued: int, ticks: Sequence[Tick], end: int | None) -> None:
         marks = [tick.number for tick in ticks] + ([] if end is None else [end])
         ranges = [(int(train.numbers[0]), int(train.numbers[-1])) for train in trains.values()]

@@ -35,6 +35,7 @@ from headway.history import (
     through,
     write_file,
 )
+from headway.history.records import END
 from headway.network.schema import Schema
 from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import Place
@@ -266,6 +267,33 @@ def test_files_written_elsewhere_can_be_adopted(history: History) -> None:
     assert numbers(history.read()) == list(range(900))
     found = read_files(history.place, history.files, KEYED, key=7)
     assert [number for one in found for number in one.numbers.tolist()] == numbers(history.read(key=7))
+
+
+def test_files_are_written_elsewhere_if_they_can_be(history: History) -> None:
+    fill(history, 300)
+    asked: list[tuple[Position, Position, int]] = []
+
+    def elsewhere(first: Position, last: Position, rows: int) -> HistoryFile | None:
+        asked.append((first, last, rows))
+        if first.number == 400:
+            return None
+        count = rows - (first.number == 500)  # the last one lacks a tuple
+        made = train(first.number, count)
+        return write_file(history.place, file_name(first, f"t{len(asked)}"), KEYED, made, sync=False)
+
+    history.elsewhere = elsewhere
+    for first in (300, 400, 500):
+        history.append(train(first))
+        history.flush()
+    assert asked == [(Position(at, 0), Position(at + 99, 0), 100) for at in (300, 400, 500)]
+    assert [file.name.endswith("t1.parquet") for file in history.files] == [False, True, False, False]
+    assert not list(Path(history.place.base).glob("*-t3.parquet"))
+    assert numbers(history.read()) == list(range(600))
+    with history.pinned() as (files, _, rest):
+        assert (list(files), rest) == (list(history.files), END)
+    history.append(train(600))
+    with history.pinned() as (files, _, rest):
+        assert (len(files), rest) == (4, Position(600, 0))
 
 
 def test_arrival_numbers_do_not_go_back(history: History) -> None:

@@ -505,3 +505,30 @@ def test_numbers_may_repeat_where_that_is_said(tmp_path: Path) -> None:
     strict = Log(str(tmp_path / "two"), {"a": SCHEMA}, sync=False)
     with pytest.raises(ValueError, match="arrival numbers must ascend"):
         strict.append({"a": train([1, 1])}, 1, 0, positions={})
+
+
+def test_segments_that_another_process_wrote_are_adopted(tmp_path: Path) -> None:
+    def written(name: str, numbers: list[int]) -> segments.LogSegment:
+        segment, data = segments.encode("a", train(numbers), SCHEMA, name)
+        locate(str(tmp_path)).write(name, data, sync=False)
+        return segment
+
+    log = Log(str(tmp_path), SCHEMAS)
+    log.append({"a": train([1, 2])}, 5, 0, positions={"a": 2})
+    names = log.following("a", 3)
+    made = [written(names[0], [6, 8]), None, written(names[2], [11])]
+    log.adopt("a", made[0], 9, 1)
+    log.adopt("a", made[1], 10, 1)  # killed before the third
+    log = Log(str(tmp_path), SCHEMAS)
+    assert not (tmp_path / names[2]).exists()
+    assert (log.issued, log.positions["a"], log.count(["a"], NOTHING, 10)) == (10, 4, 4)
+    assert join_trains([read_slice(one, SCHEMA) for one in log.slices(["a"], 5, 10)]).numbers.tolist() == [6, 8]
+    (name,) = log.following("a", 1)
+    with pytest.raises(ValueError, match="does not come after 10"):
+        log.adopt("a", written(name, [10, 11]), 11, 2)
+    again = written(name, [11, 12])
+    (tmp_path / name).unlink()
+    with pytest.raises(RunError, match="is not as it was written"):
+        log.adopt("a", again, 12, 2)
+    log.append({"a": train([11])}, 12, 2, positions={"a": 5})
+    assert log.count(["a"], NOTHING, 12) == 5

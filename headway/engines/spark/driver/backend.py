@@ -91,10 +91,10 @@ class Backend:
         self.relays = Relays(state.place.name("relays"), settings.state is not None)
         self.relays.follow(program, state.relays)
         kept_in = settings.history or (None if settings.state is None else state.place.name("history"))
-        self.points = Points(kept_in)
+        self.points = Points(kept_in, self._log_of, self.queries.tasks)
         stack.callback(self.points.close)
         self.points.follow(checked)
-        self.points.recover(checked, self._log_of)
+        self.points.recover(checked)
         self._keys = itertools.count()
         self.by_key: dict[int, RunningUnit] = {}
         """By the number that the gate knows: the units."""
@@ -232,6 +232,7 @@ class Backend:
 
     def stop(self) -> None:
         """Stop all queries."""
+        self.queries.tasks.close()
         self.seams.stop()
         self.gate.close()
         self.queries.stop()
@@ -312,8 +313,8 @@ class Backend:
         return heard
 
     def _needed_of_relays(self) -> dict[str, int]:
-        """Return by arc up to which arrival number all readers of its relay have come."""
-        reached = {arc: self.points.owed(arc) for arc in self.relays.names}
+        """Return by arc up to which arrival number all readers of its relay have come; some may begin at a seam."""
+        reached = {arc: min(self.points.owed(arc), self.seams.needed) for arc in self.relays.names}
         for unit in self.units:
             for arc in () if unit.over else unit.cut.relays:
                 reached[arc] = min(unit.committed, reached.get(arc, unit.committed))

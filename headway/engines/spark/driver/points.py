@@ -5,13 +5,17 @@ arc's relay. Both are durable before anything else happens with it, and are forg
 it. So a run that goes on after a crash takes the rest from there.
 
 A query that begins with history reads it from logs of its own, one for each arc, which are filled before it starts.
+
+Executors write the files of histories from log and relay, and read them into the logs of such queries; the driver only
+lists what they have made. What is less than `LEAST` tuples it does itself: a task costs more than that.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +24,17 @@ from headway.checking import CheckedNetwork
 from headway.columns import NEVER
 from headway.engines.alteration import Alteration
 from headway.engines.histories import OpenHistories
+from headway.engines.spark.driver.tasks import Tasks
+from headway.engines.spark.worker.histories import Copying, Writing, copy, write
 from headway.errors import HeadwayError, NetworkError, RunError
+from headway.history import History, HistoryFile, Position, through
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Train, constant, join_trains
 
 _log = logging.getLogger("headway")
+
+LEAST = 20_000
+"""Tuples from which on executors write a file of history, and read some for a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +74,16 @@ def _key(key: Any) -> Any:
 class Points(OpenHistories):
     """The points of a run. `keep` is called by one thread for each arc, the rest by the scheduler thread."""
 
-    def __init__(self, folder: str | None) -> None:
-        """Keep histories in a folder, by default in a temporary one."""
+    def __init__(
+        self, folder: str | None, log_of: Callable[[str], tuple[Log, str]], tasks: Tasks | None = None
+    ) -> None:
+        """Keep histories in a folder, by default in a temporary one; executors help by tasks.
+
+        `log_of` returns the log that has what passes an arc, and the arc's name there.
+        """
         super().__init__(folder)
+        self._log_of, self._tasks = log_of, tasks
+        self._sync = folder is not None
         self._after: dict[str, int] = {}
         self._on: dict[str, tuple[str, ...]] = {}
         self._failed: dict[str, RunError] = {}
@@ -79,6 +96,11 @@ class Points(OpenHistories):
         for name in self._open:
             arc = checked.points[name]
             on[arc] = (*on.get(arc, ()), name)
+            history = self._open[name]
+            if name in opened:
+                history.elsewhere = partial(self._write, history, arc)
+            elif arc not in self._on or name not in self._on[arc]:
+                history.elsewhere = None  # what waits in memory has passed another arc
         self._on = on
 
     def keep(self, arc: str, train: Train) -> None:
@@ -107,14 +129,40 @@ class Points(OpenHistories):
         """The arcs that have points."""
         return self._on.keys()
 
-    def recover(self, checked: CheckedNetwork, log_of: Callable[[str], tuple[Log, str]]) -> None:
-        """Keep what logs have and histories have not, after a crash; `log_of` returns an arc's log and its name."""
+    def close(self) -> None:
+        """Write what is in memory, without executors, and stop."""
+        if self._tasks is not None:
+            self._tasks.close()
+        super().close()
+
+    def _write(self, history: History, arc: str, first: Position, last: Position, rows: int) -> HistoryFile | None:
+        """Let an executor write a file of what has passed an arc. Called from the threads of writers."""
+        if self._tasks is None or rows < LEAST:
+            return None
+        try:
+            log, source = self._log_of(arc)
+            slices = log.slices([source], first.number - 1, last.number)
+        except (LookupError, ValueError, RunError):  # a seam has taken the relay away
+            return None
+        if sum(map(len, slices)) != rows:
+            return None
+        place = history.place
+        made = self._tasks.each(write, [Writing(place.root, history.kept, tuple(slices), self._sync)])
+        if not made:
+            return None
+        file = HistoryFile.from_json(made[0])
+        if {name.lstrip("/"): size for name, size in place.files("").items()}.get(file.name) != file.bytes:
+            self._tasks.give_up(f"'{place.name(file.name)}' is not there; do executors share the disk?")
+            return None
+        return file
+
+    def recover(self, checked: CheckedNetwork) -> None:
+        """Keep what logs have and histories have not, after a crash."""
         for arc, names in self._on.items():
-            log, source = log_of(arc)
+            log, source = self._log_of(arc)
             after = min(self._open[name].edge.number - 1 for name in names)
-            commits = log.commits
-            held = [one.first - 1 for commit in commits for one in commit.segments.values()]
-            after = max(NOTHING, after, min(held, default=NOTHING))
+            held = [one.first - 1 for commit in log.commits for one in commit.segments.values()]
+            after = max(after, min(held, default=log.issued))  # what is before was forgotten
             for piece in log.slices([source], after, log.issued) if log.issued > after else ():
                 self.keep(arc, read_slice(piece, checked.arcs[arc]))
 
@@ -143,6 +191,7 @@ class Points(OpenHistories):
     def fill(self, past: Past, arc: str, log: Log, source: str, now: int) -> None:
         """Write the history of an arc to a log; tuples count their latency from now."""
         point, key = past.points[arc]
+        self._copy(past, arc, log, source, now)
         rest: Train | None = None
         count = log.positions.get(source, 0)
         for train in self.of(point).read(max(past.begin, log.issued), past.seam, key):
@@ -155,6 +204,41 @@ class Points(OpenHistories):
             count = _append(log, source, rest, count, now)
         if log.issued < past.seam:
             log.append({}, past.seam, now, positions={source: count})
+
+    def _copy(self, past: Past, arc: str, log: Log, source: str, now: int) -> None:
+        """Let executors write the history of an arc to a log, as far as it is in files; or nothing, if it is little."""
+        point, key = past.points[arc]
+        history = self.of(point)
+        with history.pinned() as (files, floor, rest):
+            after = max(through(past.begin), through(log.issued), floor)
+            wanted = [file for file in files if file.last > after and file.first.number <= past.seam]
+            runs = _whole(wanted, rest)
+            if self._tasks is None or sum([file.rows for run in runs for file in run]) < LEAST:
+                return
+            root, folder = history.place.root, log.root
+            tasks = [
+                Copying(root, history.kept, run, after, past.seam, key, folder, name, source, now, self._sync)
+                for run, name in zip(runs, log.following(source, len(runs)), strict=True)
+            ]
+            for run, segment in zip(runs, self._tasks.each(copy, tasks) or (), strict=False):
+                try:
+                    log.adopt(source, segment, min(run[-1].last.number, past.seam), now)
+                except RunError as error:
+                    self._tasks.give_up(str(error))
+                    return
+
+
+def _whole(files: Sequence[HistoryFile], rest: Position) -> list[tuple[HistoryFile, ...]]:
+    """Return runs of neighbouring files that have all tuples of their arrival numbers; what comes next is at `rest`."""
+    runs: list[tuple[HistoryFile, ...]] = []
+    for file in files:
+        if runs and runs[-1][-1].last.number == file.first.number:
+            runs[-1] = (*runs[-1], file)
+        else:
+            runs.append((file,))
+    if runs and runs[-1][-1].last.number == rest.number:
+        runs.pop()
+    return runs
 
 
 def _append(log: Log, source: str, train: Train, count: int, now: int) -> int:

@@ -27,6 +27,7 @@ from headway.engines.spark.driver.failures import (
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.relays import Inputs
 from headway.engines.spark.driver.session import STREAMING, jvm_alive, open_session
+from headway.engines.spark.driver.tasks import Tasks
 from headway.engines.spark.wire.messages import CutUnit, Row, Work, to_rows
 from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, make_source
 from headway.errors import HeadwayError, RunError
@@ -232,6 +233,8 @@ class Queries:
         """
         self._gate, self._deliver = gate, deliver
         self._session = open_session(master, settings)
+        self.tasks = Tasks(self._session)
+        """What executors do beside queries."""
         context = self._session.sparkContext
         self.master: str = context.master or ""
         self.parallelism: int = max(1, min(_MOST_SHARDS, context.defaultParallelism))

@@ -1,18 +1,24 @@
 """Run a network on Spark that changes again and again: EVENTS STATE FOLDER RATE PAUSE.
 
-Every process goes on with the network as of the log, and makes the changes that are left.
+Every process goes on with the network as of the log, and makes the changes that are left. Executors write history in
+many small files, so that kills hit them at it.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.feather as feather
 
 import headway as hw
+from headway.clock import SECOND
+from headway.engines import histories
+from headway.engines.spark.driver import points
+from headway.history import Writers
 
 LATE = {"op": "aggregate", "in": "high", "select": "count(*) as n", "order": {"on": "time"}, "size": 5}
 BOTH = {"op": "aggregate", "in": "counts", "select": "sum(n) as n", "order": {"on": "time", "slack": 3}, "size": 50}
@@ -61,6 +67,8 @@ def network(threshold: int, size: int, both: bool = False) -> dict[str, Any]:
 def main() -> None:
     """Run to the end; tables are left in the folder."""
     events, state, folder, rate, pause = sys.argv[1:]
+    opened: Any = histories
+    points.LEAST, opened.Writers = 1, partial(Writers, patience=SECOND // 2)
     networks = [hw.load(network(threshold, size, both)) for threshold, size, both, _ in STEPS]
     options: dict[str, Any] = {"master": "local[2]", "state": state, "rates": {"s": float(rate)}, "keep": 1e6}
     run = hw.start(networks[0], {"s": events}, engine="spark", train=60, **options)
