@@ -195,11 +195,13 @@ class Drive:
             if box != "all" and "all" in self.paused:
                 return
             self.did.append(f"step {box}")
+            self.run._paused |= self.paused
             try:
                 self.run.step(box, self.chance.choice((1, 3, 50)), **self.at())
             except RunError as error:  # another worker has not yet ended what the box was doing
                 if "still at work" not in str(error):
                     raise
+            self.run._paused.clear()
 
     def policy(self) -> None:
         name = self.chance.choice(("fifo", "round-robin", "slope-slack", "rate-based", "segment"))
