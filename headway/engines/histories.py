@@ -76,7 +76,7 @@ class OpenHistories:
             self._temporary = make_temporary()
         place = self._place(name)
         if anew and self._folder is not None:
-            forget(place)
+            forget(place, kept, True)
         return History(place, kept, self._writers, sync=self._folder is not None)
 
     def _place(self, name: str) -> Place:

@@ -111,16 +111,18 @@ def open_manifest(place: Place, kept: Kept) -> Manifest:
                 f"history file '{place.name(file.name)}' is damaged: it has {present[file.name]:,} bytes instead of "
                 f"{file.bytes:,}; {ADVICE}"
             )
-    own = [name for name in present if _OWN.fullmatch(name)]
-    place.delete([name for name in own if name not in listed and name != MANIFEST])
+    own = [name for name in present if _OWN.fullmatch(name) and name != MANIFEST]
+    if held is None and any(name.endswith(".parquet") for name in own):
+        raise RunError(f"history '{place.root}' has files, but not '{MANIFEST}', which lists them; {ADVICE}")
+    place.delete([name for name in own if name not in listed])
     return manifest
 
 
-def forget(place: Place) -> None:
-    """Remove the history at a place, so that it begins anew. Raises a RunError if that fails."""
+def forget(place: Place, kept: Kept, sync: bool) -> None:
+    """Let the history at a place begin anew, perhaps of other fields. Raises a RunError if that fails."""
     try:
         names = [_base(name) for name in place.files("")]
-        place.delete([name for name in names if name == MANIFEST])  # first: without it the files are nobody's
+        write_manifest(place, kept, Manifest(), sync)  # first: what it does not list is removed in any case
         place.delete([name for name in names if _OWN.fullmatch(name) and name != MANIFEST])
     except FAILURES as error:
         raise RunError(f"the history '{place.root}' cannot be deleted: {reason(error)}") from error

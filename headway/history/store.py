@@ -76,6 +76,11 @@ class History:
         except FAILURES as error:
             raise self._blame(error) from error
         self._manifest = open_manifest(self.place, kept)
+        if not self._manifest.files:  # files without a manifest are damage, also after a kill before the next one
+            try:
+                write_manifest(self.place, kept, self._manifest, sync)
+            except FAILURES as error:
+                raise self._blame(error) from error
         self._tail = Tail(self._manifest.last)
         self._lock = threading.Lock()  # what is held
         self._working = threading.Lock()  # writing files and the manifest

@@ -204,3 +204,13 @@ def test_in_virtual_time_queries_come_and_go() -> None:
             run.push("s", rows(30, 31), at="noon")  # type: ignore[arg-type]
     assert attached.read().to_pylist() == ones(0, 20)
     assert attached.seam > 0
+
+
+def test_a_history_without_its_list_of_files_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    with hw.start(NETWORK, engine="local", history=str(tmp_path)) as run:
+        run.push("s", rows(0, 10))
+    files = sorted(path.name for path in (tmp_path / "p").glob("*.parquet"))
+    next((tmp_path / "p").glob("manifest*")).unlink()
+    with pytest.raises(RunError, match="has files, but not"):
+        hw.start(NETWORK, engine="local", history=str(tmp_path))
+    assert sorted(path.name for path in (tmp_path / "p").glob("*.parquet")) == files
