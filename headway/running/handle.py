@@ -17,6 +17,7 @@ from headway.errors import RunError
 from headway.options.table import RunOptions
 from headway.runner import AnyNetwork, prepare
 from headway.running.changing import Changing
+from headway.running.session import check_seconds, check_tuples
 
 _SHORTEST, _LONGEST = 0.001, 0.05
 """Seconds between two looks whether everything is processed."""
@@ -82,6 +83,8 @@ class Running(Changing):
 
     def pause(self, box: str = "all", *, at: float | None = None) -> None:
         """Pause a box, or all: nothing is lost, tuples wait. Boxes that need its progress wait with it."""
+        if not isinstance(box, str):
+            raise RunError(f"a box is given by its name, or 'all', not {box!r:.100}")
         self._paused.add(box)
         self._hold(box, True, at)
 
@@ -111,8 +114,7 @@ class Running(Changing):
 
     def step(self, box: str = "all", tuples: int = 1, *, at: float | None = None) -> int:
         """Let a paused box take some tuples, or a paused run start one step; return how many tuples a box took."""
-        if not isinstance(tuples, int) or tuples < 1:
-            raise RunError(f"a step is of at least 1 tuple, not {tuples!r}")
+        check_tuples(tuples)
         moment = self._moment(at)
         if box == "all":
             if "all" not in self._paused:
@@ -126,11 +128,14 @@ class Running(Changing):
 
     def arc(self, arc: str, tuples: int = 20, *, wait: float = 1.0) -> pa.Table:
         """Return the latest tuples that passed an arc; the first look waits up to `wait` seconds for some."""
+        check_seconds("wait", wait)
+        check_tuples(tuples)
         watch = self._now(lambda carrier: carrier.watch(arc))
         return cast(pa.Table, watch.latest(tuples, wait))
 
     def queue(self, box: str, tuples: int = 20) -> Mapping[str, pa.Table]:
         """Return by input of a box the next tuples that wait there."""
+        check_tuples(tuples)
         return self._now(lambda carrier: cast(Mapping[str, pa.Table], carrier.queue_of(box, tuples)))
 
     def windows(self, box: str) -> pa.Table:
@@ -142,6 +147,7 @@ class Running(Changing):
 
         Raises a TimeoutError if that takes longer than `timeout` seconds, as it does while boxes are paused.
         """
+        check_seconds("timeout", timeout)
         if self._virtual:
             return int(self.wait(timeout).summary["tuples_in"]) - 1
         number = self._now(lambda carrier: int(carrier.sources.issued))

@@ -116,6 +116,7 @@ class Session:
 
         Raises a TimeoutError if that takes longer than `timeout` seconds; the run goes on.
         """
+        check_seconds("timeout", timeout)
         self.begin()
         return self._over.result(timeout)
 
@@ -139,6 +140,7 @@ class Session:
 
     def _wait(self, answer: Future[Answer], timeout: float | None = None) -> Answer:
         """Return an answer of the run; raises if the run ends without one."""
+        check_seconds("timeout", timeout)
         self.begin()
         done = _first(answer, self._over, timeout=timeout)
         if answer.done():
@@ -170,6 +172,19 @@ class Session:
         if self._virtual and self._thread is None:
             self.begin()
         return self._wait(self.ask(question))
+
+
+def check_seconds(what: str, seconds: object) -> None:
+    """Raise a RunError for what is neither a number of seconds nor None."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0
+    if seconds is not None and not number:
+        raise RunError(f"{what} is a number of seconds, not {seconds!r:.100}")
+
+
+def check_tuples(tuples: object) -> None:
+    """Raise a RunError for what is no number of tuples."""
+    if not isinstance(tuples, int) or isinstance(tuples, bool) or tuples < 1:
+        raise RunError(f"tuples is a number of at least 1, not {tuples!r:.100}")
 
 
 def _first(*futures: Future[Any], timeout: float | None = None) -> bool:

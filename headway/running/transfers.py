@@ -15,7 +15,7 @@ from headway.connectors.pushed import Inbox, Planned
 from headway.engines.carrier import Run
 from headway.engines.opening import Outlet
 from headway.errors import InputError, OutputError, RunError, check_known
-from headway.running.session import Session
+from headway.running.session import Session, check_seconds
 from headway.running.subscriptions import LIMIT, Subscription
 
 _AT_ONCE = 0.25
@@ -47,6 +47,7 @@ class Transfers(Session):
         are refused: none of them enters.
         """
         inbox = self._inbox(source)
+        check_seconds("timeout", timeout)
         if (client is None) != (sequence is None):
             raise InputError(f"source '{source}': give both client and sequence, or neither")
         if client is not None and (not isinstance(client, str) or type(sequence) is not int):

@@ -767,3 +767,22 @@ def test_a_history_that_cannot_be_opened_refuses_the_change(tmp_path: Any) -> No
         run.push("s", pairs(2))
         run.settle(PATIENCE)
         assert run.read("passed").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda run: run.push("s", rows(0, 1), timeout="x"),
+        lambda run: run.wait("x"),
+        lambda run: run.settle(-1),
+        lambda run: run.arc("f", wait="x"),
+        lambda run: run.arc("f", tuples="x"),
+        lambda run: run.queue("f", 0),
+        lambda run: run.step("f", True),
+        lambda run: run.pause(["f"]),
+    ],
+)
+def test_arguments_of_wrong_types_are_named(run: Running, ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(RunError, match=r"seconds, not|at least 1, not|by its name"):
+        ask(run)
+    run.push("s", rows(0, 1))
