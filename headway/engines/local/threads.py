@@ -15,7 +15,7 @@ import numpy as np
 
 from headway.catalog import members
 from headway.clock import MILLISECOND, stopwatch
-from headway.columns import quiet
+from headway.columns import NEVER, quiet
 from headway.engines.carrier import Given
 from headway.engines.instructions import AT_ONCE, Round, Start, Started, Wait
 from headway.engines.loop import drive
@@ -88,6 +88,8 @@ class Threads(Process):
         """Wait until something happens."""
         self.report(self.clock.now())
         until = wait.until
+        if until == NEVER and not self.busy and not self.sources.listening:
+            return self.begin()  # the last box has just become idle, which nothing else would tell
         if wait is not AT_ONCE and self.busy:  # threads do not say when there is room for more
             until = min(until, self.clock.now() + (_LOOK if self.sources.more_in_turn or self.full else _WORK))
         self.sleep(until)
