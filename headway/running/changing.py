@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,13 +68,14 @@ class Changing(Transfers):
         with self._changing:
             self._tidy()
             wanted = graft(self._network, read)
-            histories = self._histories(read, wanted)
+            found = self._compare(wanted)
+            histories = self._histories(read, found[0])
             attached = Attached(self, read, lambda: self._seam_of(alter.sealed))
             for one in list(histories.values())[:1]:
                 if one.lost is not None:
                     one.lost.add_done_callback(lambda lost: attached._lose(lost.result()))
             ends = {attached.outputs[name]: end for name, end in attached._done.items()}
-            alter, _ = self._alter(wanted, f"attach {read.name}", at, histories=histories, listeners=ends)
+            alter, _ = self._alter(wanted, f"attach {read.name}", at, found=found, histories=histories, listeners=ends)
             self._attached[read.name] = attached
         bounded = read.since not in (None, ALL)
         begun = next((one.begun for one in histories.values() if bounded and not self._virtual), None)
@@ -86,13 +87,12 @@ class Changing(Transfers):
                 raise
         return attached
 
-    def _histories(self, fragment: Fragment, network: Network) -> dict[tuple[str, int], History]:
-        """Return what the boxes of a fragment read of which point, by box and input."""
+    def _histories(self, fragment: Fragment, checked: CheckedNetwork) -> dict[tuple[str, int], History]:
+        """Return what the boxes of a fragment read of which point, by box and input; `checked` has the fragment."""
         found: dict[tuple[str, int], History] = {}
         starts = start_of(fragment, self._network)
         if not any(starts.values()):
             return found
-        checked = check(network, self._checked.functions, self._settings.tables, contact=True)
         check_since(fragment, checked)
         specs = {box.name: box.spec for box in checked.order}
         begun: Future[int] = Future()
@@ -114,7 +114,7 @@ class Changing(Transfers):
         """Return how the history of a fragment would be read: which box reads which point, in which way."""
         read = self._read_fragment(fragment, **options)
         with self._changing:
-            found = self._histories(read, graft(self._network, read))
+            found = self._histories(read, self._compare(graft(self._network, read))[0])
         if not found and any(isinstance(item, Streamed) for box in read.boxes for item in box.inputs):
             return f"fragment '{read.name}' reads stored data from its beginning"
         if not found:
@@ -196,10 +196,9 @@ class Changing(Transfers):
             for one in self._attached.values():
                 wanted = graft(wanted, one._fragment)
             names: dict[str, Any] = {"restart": _listed(restart), "keep": _listed(keep), "flush": _listed(flush)}
+            alter, changes = self._alter(wanted, "change", at, inputs=inputs, try_only=try_only, **names)
             if try_only:
-                changes = self._try(wanted, inputs or {}, **names)
                 return Change(changes, lambda: None, self._version)
-            alter, changes = self._alter(wanted, "change", at, inputs=inputs or {}, **names)
             if "policy" in changes.schedule:
                 schedule: Mapping[str, Any] = wanted.schedule or {}
                 self.policy(schedule.get("policy") or str(self._settings.schedule.policy))
@@ -218,24 +217,6 @@ class Changing(Transfers):
                 self._network, f"refresh {', '.join(points or dangling)}", at, refresh=points or dangling
             )
             return Change(changes, lambda: self._seam_of(alter.sealed), self._version)
-
-    def _try(self, network: Network, inputs: Mapping[str, object], **names: Any) -> Changes:
-        """Do all but make a change; what that opens is closed again."""
-        checked, changes = self._compare(network, **names)
-        self._check_paused(changes, {})
-        before, inboxes = self._settings, dict(self._inboxes)
-        self._settings = replace(before, inputs={**before.inputs, **inputs})
-        try:
-            self._give_inboxes(checked)
-            alteration = self._prepare(checked, changes, None if self._virtual else self._carrier_now(), {}, {}, "try")
-        finally:
-            self._settings, self._inboxes = before, inboxes
-        for reader in alteration.readers.values():
-            reader.close()
-        for destination in alteration.destinations.values():
-            if destination.writer is not None:
-                destination.writer.abort()
-        return changes
 
     def _check_paused(self, changes: Changes, histories: Mapping[tuple[str, int], History]) -> None:
         """Raise a RunError if a change would wait for boxes that are paused."""
@@ -261,37 +242,56 @@ class Changing(Transfers):
         what: str,
         at: float | None,
         *,
+        found: tuple[CheckedNetwork, Changes] | None = None,
         histories: Mapping[tuple[str, int], History] | None = None,
         listeners: Mapping[str, Any] | None = None,
         inputs: Mapping[str, object] | None = None,
+        try_only: bool = False,
         **names: Any,
     ) -> tuple[Alter, Changes]:
-        """Prepare a seam, let the loop carry it out, and wait for that."""
+        """Prepare a seam, let the loop carry it out, and wait for that; with `try_only` only prepare it.
+
+        `found` is what `_compare` returns, if it is known.
+        """
         if self._over.done():
             raise RunError("the run has ended: nothing can be changed")
-        moment = self._moment(at)
-        checked, changes = self._compare(network, **names)
+        moment = 0 if try_only else self._moment(at)
+        checked, changes = found or self._compare(network, **names)
         self._check_paused(changes, histories or {})
-        before = self._settings
-        if inputs:
-            self._settings = replace(before, inputs={**before.inputs, **inputs})
-        inboxes = dict(self._inboxes)
-        try:
+        with self._prepared(checked, changes, histories or {}, listeners or {}, inputs or {}, what) as alteration:
+            alter = Alter(alteration, Future(), Future())
+            if not try_only:
+                self._control.give(alter, moment)
+                if not self._virtual:
+                    self._wait(alter.done)
+                self._network, self._checked = network, checked
+                self._settings = replace(self._settings, tables=alteration.tables)
+                self._version += 1
+        return alter, changes
+
+    @contextmanager
+    def _prepared(
+        self,
+        checked: CheckedNetwork,
+        changes: Changes,
+        histories: Mapping[tuple[str, int], History],
+        listeners: Mapping[str, Any],
+        inputs: Mapping[str, object],
+        what: str,
+    ) -> Iterator[Alteration]:
+        """Give a change with all that it opens; unless the body makes it, that is closed, and all is as before."""
+        settings, inboxes, version = self._settings, dict(self._inboxes), self._version
+        with ExitStack() as undone:
+            undone.callback(self._take_back, settings, inboxes)
+            self._settings = replace(settings, inputs={**settings.inputs, **inputs})
             self._take_inboxes(changes)
             self._give_inboxes(checked)
             carrier = None if self._virtual else self._carrier_now()
-            alteration = self._prepare(checked, changes, carrier, histories or {}, listeners or {}, what)
-        except BaseException:
-            self._settings, self._inboxes = before, inboxes
-            raise
-        alter = Alter(alteration, Future(), Future())
-        self._control.give(alter, moment)
-        if not self._virtual:
-            self._wait(alter.done)
-        self._network, self._checked = network, checked
-        self._settings = replace(self._settings, tables=alteration.tables)
-        self._version += 1
-        return alter, changes
+            alteration = self._prepare(checked, changes, carrier, histories, listeners, what)
+            undone.callback(_discard, alteration)
+            yield alteration
+            if self._version != version:
+                undone.pop_all()
 
     def _prepare(
         self,
@@ -342,6 +342,15 @@ class Changing(Transfers):
 
 def _listed(names: Iterable[str] | str) -> Collection[str] | str:
     return names if isinstance(names, str) else tuple(names)
+
+
+def _discard(alteration: Alteration) -> None:
+    """Close what a change has opened that is not made."""
+    for reader in alteration.readers.values():
+        reader.close()
+    for destination in alteration.destinations.values():
+        if destination.writer is not None:
+            destination.writer.abort()
 
 
 def _retired(carrier: Run, name: str) -> pa.Table:

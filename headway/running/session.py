@@ -15,7 +15,7 @@ from headway.columns import NEVER
 from headway.connectors.pushed import Inbox, Planned
 from headway.engines.carrier import Run
 from headway.engines.control import Ask, Control
-from headway.engines.runs import RunResult, make_engine
+from headway.engines.runs import RunResult, RunSettings, make_engine
 from headway.errors import RunError
 from headway.living.changes import Changes
 from headway.runner import Prepared
@@ -39,6 +39,7 @@ class Session:
         self._give_inboxes(prepared.checked)
         self._settings = replace(self._settings, inputs={**self._settings.inputs, **self._inboxes})
         self._begins = self._checked, self._settings
+        self._beginning = threading.Lock()
         self._changing = threading.RLock()
         self._version = 1
         self._latest = 0
@@ -63,17 +64,23 @@ class Session:
                 inputs = {key: one for key, one in self._settings.inputs.items() if one is not inbox}
                 self._settings = replace(self._settings, inputs=inputs)
 
+    def _take_back(self, settings: RunSettings, inboxes: dict[str, Inbox | Planned]) -> None:
+        self._settings, self._inboxes = settings, inboxes
+
     # The run
 
     def begin(self) -> Self:
         """Start the run in a thread of its own, and wait until it has begun. Raises what keeps it from beginning."""
-        if self._thread is None:
+        with self._beginning:
+            if self._thread is not None:
+                return self
             self._control.give(Ask(lambda carrier: carrier, self._carrier))
             self._thread = threading.Thread(target=self._work, name="headway-run", daemon=True)
             self._thread.start()
             _first(self._carrier, self._over)
-            if self._over.done() and not self._carrier.done():
+            if not self._carrier.done():  # it has ended before its first round
                 self._over.result()
+                return self
             found = self._carrier.result()
             if not self._virtual and found.checked.network != self._checked.network:  # one that goes on has changed
                 self._network, self._checked = found.checked.network, found.checked
@@ -152,8 +159,7 @@ class Session:
         raise RunError("the run has ended")
 
     def _carrier_now(self) -> Run:
-        self.begin()
-        return self._carrier.result()
+        return self._wait(self._carrier)
 
     def _seam_of(self, sealed: Future[int]) -> int | None:
         """Return the number of a seam; None in a simulation that has not begun."""
