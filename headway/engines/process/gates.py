@@ -42,7 +42,17 @@ class Gate:
         elif len(part) or part.end:
             self._kept.append(part)
 
-    def open(self, delivery: Delivery) -> None:
+    def superfluous(self, progress: int) -> bool:
+        """Whether all that comes after an arc's progress belongs to the output."""
+        return self._delivery is not None and self.upto == NEVER and self.after <= progress
+
+    @property
+    def inner(self) -> Delivery:
+        """The output's delivery."""
+        assert self._delivery is not None
+        return self._delivery
+
+    def connect(self, delivery: Delivery) -> None:
         """Deliver what was kept, and from now on what comes."""
         self._delivery = delivery
         kept, self._kept = self._kept, []

@@ -98,8 +98,7 @@ class CatchUp:
         """Read no more, and tell whoever asked."""
         self._reader.close()
         self._branch.give_up()
-        if self._lost is not None and not self._lost.done():
-            self._lost.set_result(error)
+        _tell(self._lost, error)
 
     def _rest(self) -> Sequence[Train]:
         trains = list[Train]()
@@ -109,6 +108,12 @@ class CatchUp:
 
     def _stamped(self, train: Train) -> Train:
         return Train(train.columns, constant(self._stamp, len(train)), train.numbers, int(train.numbers[-1]) - 1)
+
+
+def _tell(lost: Future[HeadwayError] | None, error: HeadwayError) -> None:
+    """Tell whoever asked that a history cannot be read, once."""
+    if lost is not None and not lost.done():
+        lost.set_result(error)
 
 
 class Asked(NamedTuple):
@@ -177,6 +182,7 @@ class Histories(OpenHistories):
             except HeadwayError as error:  # whoever asked takes the fragment out again
                 for one in some:
                     one.branch.give_up()
+                    _tell(one.history.lost, error)
                 if begun is not None:
                     begun.set_exception(error)
                 continue

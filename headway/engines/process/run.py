@@ -16,10 +16,11 @@ from headway.engines.carrier import Given, Run
 from headway.engines.control import Alter
 from headway.engines.instructions import Renewed, Seal
 from headway.engines.opening import Outlet, Outlets, open_readers
+from headway.engines.process.gates import Gate
 from headway.engines.process.histories import SOON, Histories
 from headway.engines.process.looking import Watch, hold, queue_of, set_apart, step, watch, windows_of
 from headway.engines.process.reading import RuntimeReading
-from headway.engines.process.runtime import Heir, RunningBox, Runtime
+from headway.engines.process.runtime import Arc, Heir, RunningBox, Runtime
 from headway.engines.process.seams import Seam
 from headway.engines.runs import RunResult
 from headway.errors import HeadwayError, RunError, raised
@@ -84,6 +85,8 @@ class Process(Run):
         self._timed = [box for box in self.runtime.boxes if box.timed]
         self._seam: Seam | None = None
         self._branches: list[tuple[RunningBox, int, Branch]] = []
+        self._gated: list[Arc] = []
+        """The arcs with outputs that get only a part of them."""
         self.keep_behind()
 
     def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
@@ -206,7 +209,9 @@ class Process(Run):
         renewed = self._go_on(seam.heir(), alteration)
         self._histories.follow(self.checked, self.runtime, alteration.changes.points_restarted, seam.number)
         for name, gate in seam.gates.items():
-            gate.open(self.outlets.deliveries[name])
+            gate.connect(self.outlets.deliveries[name])
+        arcs = self.runtime.arcs.values()
+        self._gated = [arc for arc in arcs if any(isinstance(one, Gate) for one in arc.deliveries)]
         self._alter.done.set_result(seam.number)
         return renewed
 
@@ -214,8 +219,9 @@ class Process(Run):
         """Go on with another runtime: that after an alteration, or for the same network."""
         settings, letters, deliveries = self.settings, self.outlets.letters, self.outlets.deliveries
         paused = [self.runtime.boxes[at].name for at in self.runtime.paused]
-        tables = settings.tables
-        self.runtime = Runtime(self.checked, deliveries, tables, letters, self.clock, *settings.fading, heir=heir)
+        self.runtime = Runtime(
+            self.checked, deliveries, settings.tables, letters, self.clock, *settings.fading, heir=heir
+        )
         self.units = settings.schedule.units(self.runtime.topology)
         self.traversal = settings.schedule.make_traversal(self.runtime.topology)
         if alteration is None:
@@ -243,6 +249,8 @@ class Process(Run):
             self._histories.feed(self.virtual)
         if self._branches:
             self._fold()
+        if self._gated and self._seam is None:
+            self._open_gates()
 
     def _fold(self) -> None:
         """Let boxes read from the arcs' own queues where branches are no different any more."""
@@ -252,12 +260,21 @@ class Process(Run):
                 assert box.branches is not None
                 branches = [None if at == place else one for at, one in enumerate(box.branches)]
                 box.branches = tuple(branches) if any(branches) else None
-                set_apart(self.runtime)
             else:
                 rest.append((box, place, branch))
         if len(rest) < len(self._branches):
             self._branches = rest
+            set_apart(self.runtime)
             self.keep_behind()
+
+    def _open_gates(self) -> None:
+        """Let outputs deliver without gates where all that comes now is theirs."""
+        for arc in self._gated:
+            arc.deliveries = [
+                one.inner if isinstance(one, Gate) and one.superfluous(arc.queue.progress) else one
+                for one in arc.deliveries
+            ]
+        self._gated = [arc for arc in self._gated if any(isinstance(one, Gate) for one in arc.deliveries)]
 
     def keep_behind(self) -> None:
         """Keep in the background what nobody waits for: views without a reader, and queries that catch up."""
