@@ -214,3 +214,42 @@ def test_a_history_without_its_list_of_files_is_not_taken_for_a_new_one(tmp_path
     with pytest.raises(RunError, match="has files, but not"):
         hw.start(NETWORK, engine="local", history=str(tmp_path))
     assert sorted(path.name for path in (tmp_path / "p").glob("*.parquet")) == files
+
+
+def test_an_output_that_has_begun_at_a_seam_delivers_without_a_gate_then() -> None:
+    more = {**NETWORK, "outputs": {"all": {"from": "f"}, "again": {"from": "f"}}}
+    with hw.start(NETWORK, engine="local") as run:
+        run.push("s", rows(0, 5))
+        run.change(more)
+        run.push("s", rows(5, 9))
+        run.settle(10)
+        deliveries = run.ask(lambda carrier: list(carrier.runtime.arcs["f"].deliveries)).result(10)
+        assert [type(one).__name__ for one in deliveries] == ["Delivery"] * 3
+        assert run.read("again")["v"].to_pylist() == [5, 6, 7, 8]
+
+
+def test_a_question_to_a_history_that_has_failed_gets_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(history: History, since: Any = None, upto: Any = None) -> Any:
+        raise RunError("history file 'x.parquet' is damaged")
+
+    with hw.start(NETWORK, engine="local") as run:
+        run.push("s", rows(0, 5))
+        monkeypatch.setattr(History, "first_since", damaged)
+        with pytest.raises(RunError, match="is damaged"):
+            run.attach(ASK).result(timeout=10)
+        run.push("s", rows(5, 6))
+        run.settle(10)
+        assert run.read("all").num_rows == 6
+
+
+def test_what_was_only_tried_leaves_nothing_behind(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    more = {**NETWORK, "outputs": {"all": {"from": "f"}, "file": {"from": "f", "sink": str(target)}}}
+    with hw.start(NETWORK, engine="local") as run:
+        assert run.change(more, try_only=True).outputs_added == ("file",)
+        assert list(tmp_path.iterdir()) == []
+        with pytest.raises(HeadwayError, match="r2"):
+            run.change({**NETWORK, "sources": {**NETWORK["sources"], "r2": {"schema": {"a": "int"}}}}, try_only=True)
+        run.change(more)
+        run.push("s", rows(0, 3))
+    assert target.read_text().count("\n") == 4
