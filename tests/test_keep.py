@@ -128,12 +128,12 @@ def test_what_neither_is() -> None:
         ("90s", pa.timestamp("us"), 90_000_000),
         ("90s", pa.timestamp("us", "UTC"), 90_000_000),
         ("90s", pa.int32(), 90),
-        ("1500ms", pa.int64(), 2),
+        ("1500ms", pa.int64(), 1),
         ("1500ms", pa.float64(), 1.5),
-        ("25 hours", pa.date32(), 2),
+        ("25 hours", pa.date32(), 1),
         ("1 day", pa.date32(), 1),
     ],
 )
 def test_how_far_a_span_reaches(span: str, type_: pa.DataType, expected: float) -> None:
-    """Rounded up, so that never too little is kept."""
+    """As far as whole values can be apart and are still within the span; histories reach as far (`Kept.reach`)."""
     assert distance(Duration.parse(span), type_) == expected

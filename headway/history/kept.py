@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headway.boxes.order import orderable
-from headway.durations import DAY, Duration
+from headway.durations import Duration
 from headway.errors import InputError, NetworkError, first_line
+from headway.network.keep import distance
 from headway.network.schema import HIDDEN_PREFIX, Schema, type_name
 from headway.trains import NOTHING
 
@@ -100,13 +101,7 @@ class Kept:
     def reach(self, duration: Duration) -> Moment:
         """Return a duration in the unit of the time."""
         type_ = self.time_type
-        if type_ is None:
-            return duration.nanoseconds
-        if pa.types.is_timestamp(type_):
-            return duration.microseconds
-        if pa.types.is_date(type_):
-            return duration.microseconds // DAY
-        return duration.seconds if pa.types.is_floating(type_) else duration.microseconds // 1_000_000
+        return duration.nanoseconds if type_ is None else distance(duration, type_)
 
     def moment(self, value: object) -> Moment:
         """Return a moment of the time field as a number, or raise an InputError if it is of another type."""

@@ -119,10 +119,10 @@ class Roll:
 def distance(span: Duration, type_: pa.DataType) -> int | float:
     """Return a span in the unit of a `time` field: microseconds of timestamps, days of dates, seconds of numbers.
 
-    A date's distance is rounded up to whole days, an integer's to whole seconds, so that never too little is kept.
+    Fractions of a day or of an integer's second are ignored: whole values that are at most so far apart are the same.
     """
     if pa.types.is_timestamp(type_):
         return span.microseconds
     if pa.types.is_date(type_):
-        return -(-span.microseconds // DAY)
-    return span.seconds if pa.types.is_floating(type_) else -(-span.microseconds // 1_000_000)
+        return span.microseconds // DAY
+    return span.seconds if pa.types.is_floating(type_) else span.microseconds // 1_000_000
